@@ -1,0 +1,74 @@
+package abi
+
+// functions lists the host functions. A pointer parameter is an offset into the
+// guest's memory; a function that writes takes (buf, cap), writes only when the whole
+// answer fits, and returns the length that is needed. A negative result is a negated
+// Reason. Host functions never call back into the guest.
+func functions() []Function {
+	p := func(names ...string) []Param {
+		out := make([]Param, len(names))
+		for i, n := range names {
+			t := I32
+			if n[0] == '+' { // a 64-bit parameter
+				n, t = n[1:], I64
+			} else if n[0] == '~' { // a double
+				n, t = n[1:], F64
+			}
+			out[i] = Param{n, t}
+		}
+		return out
+	}
+	return []Function{
+		{Module: "kvrt_log", Name: "enabled", Params: p("level"), Result: I32, Fuel: 20,
+			Doc: "1 when a line of this Level would be kept, else 0."},
+		{Module: "kvrt_log", Name: "write", Params: p("level", "msg", "msg_len"), Fuel: 50, PerB: 8,
+			Doc: "Writes one line. Longer than 1,024 bytes: cut. Lines past the call's quota are dropped and counted."},
+		{Module: "kvrt_clock", Name: "now", Result: I64, Fuel: 20,
+			Doc: "Wall clock in ns since 1970, read once at the start of the call: the same value throughout one call."},
+		{Module: "kvrt_clock", Name: "monotonic", Result: I64, Fuel: 20,
+			Doc: "Monotonic clock in ns, read once at the start of the call."},
+		{Module: "kvrt_fetch", Name: "submit", Params: p("source", "source_len", "hashes", "hashes_count", "flags"), Result: I32, Effect: true, Fuel: 200, PerB: 8,
+			Doc: "Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count], duplicates allowed, at least one. flags: FetchFlag bits. " +
+				"0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action."},
+		{Module: "kvrt_fetch", Name: "discard", Result: I32, Effect: true, Fuel: 100,
+			Doc: "Drops the hint of this call's request. Idempotent."},
+		{Module: "kvrt_fetch", Name: "finish", Params: p("aborted"), Result: I32, Effect: true, Fuel: 100,
+			Doc: "Ends this call's request: ok (0) or aborted (1). Idempotent."},
+		{Module: "kvrt_fetch", Name: "status", Params: p("buf", "cap"), Result: I64, Fuel: 100, PerB: 8,
+			Doc: "Writes a FetchStatus of this call's request; returns its length."},
+		{Module: "kvrt_metric", Name: "add", Params: p("id", "+delta"), Fuel: 40, Draft: true,
+			Doc: "Adds to a counter. id is the position in the manifest's metrics."},
+		{Module: "kvrt_metric", Name: "set", Params: p("id", "~value"), Fuel: 40, Draft: true,
+			Doc: "Sets a gauge."},
+		{Module: "kvrt_metric", Name: "observe", Params: p("id", "~value"), Fuel: 40, Draft: true,
+			Doc: "Observes a value in a histogram."},
+		{Module: "kvrt_state", Name: "get", Params: p("key", "key_len", "buf", "cap"), Result: I64, Fuel: 150, PerB: 8, Draft: true,
+			Doc: "Reads a value of the guest's shared state; sees this call's own writes. Needed length, or not_found."},
+		{Module: "kvrt_state", Name: "put", Params: p("key", "key_len", "val", "val_len", "+ttl_ms"), Result: I32, Effect: true, Fuel: 150, PerB: 8, Draft: true,
+			Doc: "Writes a value. ttl_ms 0: none. val_len -1: deletes."},
+		{Module: "kvrt_state", Name: "add", Params: p("key", "key_len", "+delta", "+ttl_ms"), Result: I64, Effect: true, Fuel: 150, Draft: true,
+			Doc: "Adds to a 64-bit counter and returns the sum as this call sees it. At commit delta is added to the value of that moment."},
+		{Module: "kvrt_state", Name: "swap", Params: p("key", "key_len", "old", "old_len", "val", "val_len"), Result: I32, Effect: true, Fuel: 200, PerB: 8, Draft: true,
+			Doc: "Compare-and-swap. Compared at once (state_conflict) and again at commit, where a mismatch rejects the action with state_conflict."},
+		{Module: "kvrt_session", Name: "frontiers", Params: p("session", "session_len", "buf", "cap"), Result: I64, Fuel: 300, PerB: 8, Draft: true,
+			Doc: "The session's frontiers. Index off, unknown session and none are three different answers."},
+		{Module: "kvrt_session", Name: "lineage", Params: p("session", "session_len", "worker", "dp_rank", "anchor", "buf", "cap"), Result: I64, Fuel: 300, PerB: 8, Draft: true,
+			Doc: "Root-to-frontier paths of a session on a worker as u64 lists, optionally from an anchor."},
+		{Module: "kvrt_session", Name: "node", Params: p("+hash", "buf", "cap"), Result: I64, Fuel: 150, Draft: true,
+			Doc: "The index node of a block hash."},
+		{Module: "kvrt_worker", Name: "get", Params: p("worker", "dp_rank", "buf", "cap"), Result: I64, Fuel: 150, PerB: 8, Draft: true,
+			Doc: "A Worker of the catalogue, by the Node at worker."},
+		{Module: "kvrt_worker", Name: "list", Params: p("buf", "cap"), Result: I64, Fuel: 300, PerB: 8, Draft: true,
+			Doc: "All Workers of the catalogue."},
+		{Module: "kvrt_store", Name: "residency", Params: p("hashes", "hashes_count", "buf", "cap"), Result: I64, Fuel: 200, PerB: 16, Draft: true,
+			Doc: "The tier of each block, one byte per hash."},
+		{Module: "kvrt_store", Name: "evict", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
+			Doc: "Evicts blocks where references and pins allow it."},
+		{Module: "kvrt_store", Name: "retain", Params: p("hashes", "hashes_count", "priority", "+ttl_ms"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
+			Doc: "Declares a priority for blocks."},
+		{Module: "kvrt_gpu", Name: "info", Params: p("buf", "cap"), Result: I64, Fuel: 150, PerB: 8, Draft: true,
+			Doc: "Describes the device."},
+		{Module: "kvrt_gpu", Name: "prefetch", Params: p("hashes", "hashes_count", "flags"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
+			Doc: "Asks for blocks to be brought to the device."},
+	}
+}

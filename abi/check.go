@@ -175,7 +175,7 @@ func CheckAction(b []byte) error {
 	for _, f := range [...]struct {
 		off  uint32
 		what string
-	}{{OffActionActionId, "action_id"}, {OffActionActionType, "action_type"}, {OffActionActionVersion, "action_version"}} {
+	}{{OffActionActionID, "action_id"}, {OffActionActionType, "action_type"}, {OffActionActionVersion, "action_version"}} {
 		if err := c.span(GetSpan(b, f.off), f.what); err != nil {
 			return err
 		}
@@ -203,8 +203,8 @@ func CheckEnvelope(b []byte) error {
 	for _, f := range [...]struct {
 		off  uint32
 		what string
-	}{{OffEnvelopeFrameProtocolVersion, "protocol_version"}, {OffEnvelopeFrameMessageId, "message_id"},
-		{OffEnvelopeFrameRequestId, "request_id"}, {OffEnvelopeFrameEngine, "engine"}} {
+	}{{OffEnvelopeFrameProtocolVersion, "protocol_version"}, {OffEnvelopeFrameMessageID, "message_id"},
+		{OffEnvelopeFrameRequestID, "request_id"}, {OffEnvelopeFrameEngine, "engine"}} {
 		if err := c.span(GetSpan(b, f.off), f.what); err != nil {
 			return err
 		}

@@ -55,11 +55,17 @@ func goConstants(t abi.Table) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// camel turns snake_case into CamelCase.
+// initialisms are the words that Go spells in capitals.
+var initialisms = map[string]bool{"abi": true, "cpu": true, "dp": true, "gpu": true, "id": true, "json": true, "ns": true, "ttl": true}
+
+// camel turns snake_case into CamelCase as Go spells it: action_id is ActionID.
 func camel(s string) string {
 	var b strings.Builder
-	for _, p := range strings.Split(s, "_") {
-		if p != "" {
+	for p := range strings.SplitSeq(s, "_") {
+		switch {
+		case initialisms[p]:
+			b.WriteString(strings.ToUpper(p))
+		case p != "":
 			b.WriteString(strings.ToUpper(p[:1]) + p[1:])
 		}
 	}

@@ -383,7 +383,7 @@ const (
 	OffInitFrameSize       = 4  // u32: bytes of the frame
 	OffInitFrameFeatures   = 8  // u64: Feature bits offered
 	OffInitFrameGuestName  = 16 // Span: the name the operator gave this guest
-	OffInitFrameAbiMinor   = 24 // u32: minor version of the host
+	OffInitFrameABIMinor   = 24 // u32: minor version of the host
 	OffInitFrameZero       = 28 // u32: 0
 	OffInitFrameParameters = 32 // Node: the operator's parameters; Absent when none
 )
@@ -396,7 +396,7 @@ const (
 	OffParseFrameFormat    = 8  // u32: Format of raw
 	OffParseFrameZero      = 12 // u32: 0
 	OffParseFrameRaw       = 16 // Span: the bytes as they were sent
-	OffParseFrameRequestId = 24 // Span
+	OffParseFrameRequestID = 24 // Span
 	OffParseFrameDialect   = 32 // Span: the dialect's name
 	OffParseFrameDocument  = 40 // Node: raw as a tree when it is JSON or msgpack; else Absent
 )
@@ -407,13 +407,13 @@ const (
 	OffEnvelopeFrameKind            = 0  // u32: Kind Envelope
 	OffEnvelopeFrameSize            = 4  // u32: bytes of the frame
 	OffEnvelopeFrameProtocolVersion = 8  // Span
-	OffEnvelopeFrameMessageId       = 16 // Span
+	OffEnvelopeFrameMessageID       = 16 // Span
 	OffEnvelopeFrameActions         = 24 // u32: offset of u32[count]: offsets of Action records, each 8-byte aligned
 	OffEnvelopeFrameCount           = 28 // u32: number of actions listed
-	OffEnvelopeFrameRequestId       = 32 // Span: the request that the envelope is attached to
+	OffEnvelopeFrameRequestID       = 32 // Span: the request that the envelope is attached to
 	OffEnvelopeFrameEngine          = 40 // Span: the serving engine that asks
 	OffEnvelopeFrameLeg             = 48 // u32: Leg
-	OffEnvelopeFrameDpRank          = 52 // u32: data-parallel rank
+	OffEnvelopeFrameDPRank          = 52 // u32: data-parallel rank
 	OffEnvelopeFrameAttempt         = 56 // u32: retry number
 	OffEnvelopeFrameTotal           = 60 // u32: number of actions in the whole envelope
 	OffEnvelopeFrameZero            = 64 // u64: 0
@@ -424,7 +424,7 @@ const (
 	SizeAction             = 64
 	OffActionSize          = 0  // u32: bytes of the record with everything it refers to, a multiple of 8
 	OffActionIndex         = 4  // u32: position in the envelope
-	OffActionActionId      = 8  // Span
+	OffActionActionID      = 8  // Span
 	OffActionActionType    = 16 // Span
 	OffActionActionVersion = 24 // Span: absent counts as 1.0 where a rule says so
 	OffActionRaw           = 32 // Span: the payload as it was sent (feature raw_payload), else absent
@@ -447,15 +447,15 @@ const (
 // Worker: A worker of the fleet. Base: the frame that holds it.
 const (
 	SizeWorker                     = 64
-	OffWorkerId                    = 0  // Node: integer or string
-	OffWorkerDpRank                = 16 // u32
+	OffWorkerID                    = 0  // Node: integer or string
+	OffWorkerDPRank                = 16 // u32
 	OffWorkerPresent               = 20 // u32: WorkerHas bits
 	OffWorkerWorkerType            = 24 // Span: aggregated, prefill, decode, ...
 	OffWorkerSourceControlEndpoint = 32 // Span
 	OffWorkerCapabilities          = 40 // u32: offset of Span[capabilities_count]
 	OffWorkerCapabilitiesCount     = 44 // u32
-	OffWorkerMatchedGpu            = 48 // u32: prefix blocks already there, by tier
-	OffWorkerMatchedCpu            = 52 // u32
+	OffWorkerMatchedGPU            = 48 // u32: prefix blocks already there, by tier
+	OffWorkerMatchedCPU            = 52 // u32
 	OffWorkerMatchedDisk           = 56 // u32
 	OffWorkerMatchedExternal       = 60 // u32
 )
@@ -466,7 +466,7 @@ const (
 	OffContextFrameKind                 = 0   // u32: Kind Context
 	OffContextFrameSize                 = 4   // u32: bytes of the frame
 	OffContextFramePresent              = 8   // u64: Has bits
-	OffContextFrameRequestId            = 16  // Span
+	OffContextFrameRequestID            = 16  // Span
 	OffContextFrameAttempt              = 24  // u32
 	OffContextFrameLeg                  = 28  // u32: Leg
 	OffContextFrameModel                = 32  // Span: routing partition
@@ -484,8 +484,8 @@ const (
 	OffContextFrameBlockHashesCount     = 108 // u32
 	OffContextFrameBlockHashes          = 112 // u32: offset of u64[block_hashes_count]
 	OffContextFrameZero                 = 116 // u32: 0
-	OffContextFrameSessionId            = 120 // Span
-	OffContextFrameParentSessionId      = 128 // Span
+	OffContextFrameSessionID            = 120 // Span
+	OffContextFrameParentSessionID      = 128 // Span
 	OffContextFrameSessionFinal         = 136 // u32: 0 or 1
 	OffContextFrameInputTrigger         = 140 // u32: Trigger
 	OffContextFrameSelected             = 144 // Worker: the worker that was chosen
@@ -498,8 +498,8 @@ const (
 	SizeFetchStatus           = 32
 	OffFetchStatusState       = 0  // u32: FetchState
 	OffFetchStatusHashes      = 4  // u32: distinct block hashes of the live hint
-	OffFetchStatusSubmittedNs = 8  // u64: when the first hint came, Unix ns
-	OffFetchStatusExpiresNs   = 16 // u64: when it expires, Unix ns
+	OffFetchStatusSubmittedNS = 8  // u64: when the first hint came, Unix ns
+	OffFetchStatusExpiresNS   = 16 // u64: when it expires, Unix ns
 	OffFetchStatusHasSource   = 24 // u32: 0: local storage only
 	OffFetchStatusZero        = 28 // u32: 0
 )
@@ -514,5 +514,5 @@ const (
 	ModuleSession = "kvrt_session"
 	ModuleWorker  = "kvrt_worker"
 	ModuleStore   = "kvrt_store"
-	ModuleGpu     = "kvrt_gpu"
+	ModuleGPU     = "kvrt_gpu"
 )

@@ -1,0 +1,55 @@
+package imports
+
+// Patterns, in lists parted by spaces: "a/b" is that package, "a/b/..." it and
+// all below, and "*" stands for one folder name. The word "own" stands for all
+// packages under the folder that the rule's own pattern names.
+
+// rules is the map of the repository: what a package may import of this module,
+// in files of any build tag, tests aside. The first line that matches counts; a
+// package without a line is an error.
+var rules = []struct{ pkgs, may, why string }{
+	{"abi/...", "own", "the contract is read alone: by SDKs, by generators, by hosts in other languages"},
+	{"hint/...", "abi own", "what is carried knows nothing of who runs it"},
+	{"runtime/admit/...", "abi own", "admission is usable without the runtime"},
+	{"runtime", "abi hint runtime/admit", "the runtime knows no engine and no host subsystem, only its own small interfaces"},
+	{"runtime/*/...", "abi hint runtime runtime/admit own", "an engine implements the runtime's interfaces and knows no host subsystem"},
+	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
+	{"kvevents/...", "hosts/session own", "ingest feeds the lineage index through its update interface and needs nothing else"},
+	{"config/...", "abi hint runtime runtime/admit hosts/... kvevents own", "configuration fills the Config structs of those below and chooses no engine"},
+	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},
+	{"policies", "", "embedded files only, so that whoever embeds them links nothing"},
+	{"policies/*/...", "abi sdk/go/... own", "a guest written in Go sees what a third party's guest sees"},
+	{"sdk/go/...", "abi own", "all that an SDK brings ends up in every guest"},
+	{"sdk/tck/...", "abi hint runtime/... hosts/... sdk/go/... own", "the kit may import what it judges"},
+	{"cmd/...", "...", "the one place that wires"},
+	{"examples/...", "...", "an example may show anything"},
+	{"internal/*/...", "abi own", "helpers of the build and of tests, below everything"},
+}
+
+// modules says who may import which other module, tests aside.
+var modules = []struct{ module, importers, why string }{
+	{"github.com/tetratelabs/wazero", "runtime/wazero/...", "an engine's library stays behind the runtime's interfaces"},
+	{"github.com/bytecodealliance/wasmtime-go", "runtime/wasmtime/...", "an engine's library stays behind the runtime's interfaces"},
+	{"gopkg.in/yaml.v3", "config/...", "one strict reader, with line numbers, serves the daemon and every verb"},
+	{"github.com/santhosh-tekuri/jsonschema/v6", "config/...", "guests' parameters are checked where configuration is read"},
+	{"github.com/prometheus", "server/...", "below the daemon, counters are read through an Observer"},
+	{"github.com/spf13", "cmd/...", "flags and verbs are the command's own business"},
+	{"golang.org/x/sys", "runtime/wazero/... hosts/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket"},
+}
+
+// links lists what a program must not link through these packages, however far
+// down: an embedder takes the runtime, one engine and the hosts that it wants.
+var links = []struct{ pkgs, banned, why string }{
+	{"abi/... hint/... runtime/... hosts/... kvevents/...", "net/http", "an embedder serves its own HTTP, or none"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/prometheus/...", "an embedder has its own metrics registry"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/...", "gopkg.in/yaml.v3", "an embedder has its own configuration"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/spf13/...", "a library has no flags"},
+	{"runtime runtime/admit/... hosts/... kvevents/... config/... server/...", "github.com/tetratelabs/wazero/...", "the engine is chosen by cmd"},
+}
+
+// long lists files between softLines and hardLines that are better whole.
+var long = map[string]string{}
+
+// withInit lists packages that may have an init function: a Go guest is a
+// library whose main never runs, so what it registers, it registers in init.
+const withInit = "policies/*/... sdk/go/... examples/..."

@@ -1,0 +1,56 @@
+# Two commands matter: `make run` and `make test`. CI runs test, then check.
+# Recipes longer than a line stand in scripts/, each with its options on top.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.DEFAULT_GOAL := help
+.PHONY: run build test check lint cross guests guests-check bench fuzz tools toolchain gotools clean help
+
+run: build ## start the daemon and send it every example envelope
+	@scripts/run.sh
+
+build: ## build bin/kvrt, one static binary
+	$(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kvrt ./cmd/kvrt
+
+test: guests-check ## every test with the race detector; rebuilds and compares the guests
+	@scripts/test.sh
+
+check: lint guests-check cross build ## what CI adds to test; ends with a clean git tree
+	go test ./internal/... ./abi/...
+	scripts/run.sh --once
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "check: commit, ignore or remove these files"; exit 1; }
+
+lint: tools ## gofmt, vet, staticcheck, shellcheck
+	scripts/lint.sh
+
+cross: ## build for every platform, without cgo
+	@set -e; for p in $(PLATFORMS); do echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GOBUILD) ./...; done
+
+guests: toolchain ## rebuild the committed .wasm files in place
+	policies/build.sh
+
+guests-check: toolchain
+	policies/build.sh --check
+
+bench: gotools ## one table of figures against floors and budgets; BASE=REV compares two revisions
+	@scripts/bench.sh
+
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	@scripts/fuzz.sh
+
+tools: toolchain gotools ## install the pinned compilers and linters; KVRT_NO_INSTALL=1 only says what is missing
+
+toolchain:
+	@scripts/toolchain.sh
+
+gotools:
+	@mkdir -p bin/tools
+	@go build -C tools -buildvcs=false -o ../bin/tools/ tool
+
+clean: ## remove what was built here
+	rm -rf bin
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

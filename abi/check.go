@@ -3,6 +3,7 @@ package abi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -20,45 +21,67 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrFrame}, args...)...)
 }
 
-// checker walks untrusted bytes. Every run that is referred to is charged against
-// the size of the base, so that overlapping or cyclic trees cannot make the walk
-// longer than the bytes are: work is linear in len(base).
+// maxBase is the largest base: offsets and sizes are 32 bits wide.
+const maxBase = math.MaxUint32
+
+// checker walks untrusted bytes. Every run that is referred to lies behind the
+// record's fixed part and is charged against what is left of the base, so that
+// overlapping or cyclic trees cannot make the walk longer than the bytes are: work
+// is linear in len(base).
 type checker struct {
 	base   []byte
-	budget int
+	low    uint64 // bytes of the fixed part
+	budget uint64 // bytes not yet referred to
+}
+
+// newChecker wants low <= len(base) <= maxBase.
+func newChecker(base []byte, low int) checker {
+	return checker{base, uint64(low), uint64(len(base) - low)}
 }
 
 // CheckTree verifies the tree under root: offsets, alignment, UTF-8, canonical
-// numbers, depth at most [MaxDepth], and total work linear in len(base).
+// numbers and arrays, at most [MaxDepth] containers inside each other, and total work
+// linear in len(base).
 func CheckTree(base []byte, root Node) error {
-	c := checker{base, len(base)}
+	if uint64(len(base)) > maxBase {
+		return bad("a base of %d bytes", len(base))
+	}
+	c := newChecker(base, 0)
 	return c.node(root, 1)
 }
 
-func (c *checker) run(off uint64, size uint64, align uint64, what string) error {
+func (c *checker) run(off, size, align uint64, what string) error {
 	switch {
 	case off > uint64(len(c.base)) || size > uint64(len(c.base))-off:
 		return bad("%s at %d, %d bytes, is outside %d bytes", what, off, size, len(c.base))
+	case size > 0 && off < c.low:
+		return bad("%s at %d lies in the record's first %d bytes", what, off, c.low)
 	case off%align != 0:
 		return bad("%s at %d is not %d-byte aligned", what, off, align)
-	}
-	if c.budget -= int(size); c.budget < 0 {
+	case size > c.budget:
 		return bad("%s at %d: runs overlap", what, off)
 	}
+	c.budget -= size
 	return nil
 }
 
-func (c *checker) span(s Span, what string) error {
+// raw verifies a span of any bytes.
+func (c *checker) raw(s Span, align uint64, what string) error {
 	if s.Off == 0 {
 		if s.Len != 0 {
 			return bad("%s: offset 0 with length %d", what, s.Len)
 		}
 		return nil
 	}
-	if err := c.run(uint64(s.Off), uint64(s.Len), 1, what); err != nil {
+	return c.run(uint64(s.Off), uint64(s.Len), align, what)
+}
+
+// span verifies a span of UTF-8.
+func (c *checker) span(s Span, what string) error {
+	if err := c.raw(s, 1, what); err != nil {
 		return err
 	}
-	if !utf8.Valid(c.base[s.Off : s.Off+s.Len]) {
+	if !utf8.Valid(Base(c.base).Run(s)) {
 		return bad("%s is not UTF-8", what)
 	}
 	return nil
@@ -165,13 +188,13 @@ func (c *checker) entries(n Node, depth int) error {
 
 // CheckAction verifies an Action record that fills b.
 func CheckAction(b []byte) error {
-	if len(b) < SizeAction || len(b)%8 != 0 {
+	if len(b) < SizeAction || len(b)%8 != 0 || uint64(len(b)) > maxBase {
 		return bad("an action of %d bytes", len(b))
 	}
 	if int(U32(b, OffActionSize)) != len(b) {
 		return bad("an action that says %d bytes and has %d", U32(b, OffActionSize), len(b))
 	}
-	c := checker{b, len(b)}
+	c := newChecker(b, SizeAction)
 	for _, f := range [...]struct {
 		off  uint32
 		what string
@@ -180,17 +203,15 @@ func CheckAction(b []byte) error {
 			return err
 		}
 	}
-	if raw := GetSpan(b, OffActionRaw); raw.Off != 0 || raw.Len != 0 {
-		if err := c.run(uint64(raw.Off), uint64(raw.Len), 1, "raw"); err != nil {
-			return err
-		}
+	if err := c.raw(GetSpan(b, OffActionRaw), 1, "raw"); err != nil {
+		return err
 	}
 	return c.node(GetNode(b, OffActionPayload), 1)
 }
 
 // CheckEnvelope verifies an EnvelopeFrame that fills b, every action included.
 func CheckEnvelope(b []byte) error {
-	if len(b) < SizeEnvelopeFrame || len(b)%8 != 0 {
+	if len(b) < SizeEnvelopeFrame || len(b)%8 != 0 || uint64(len(b)) > maxBase {
 		return bad("an envelope frame of %d bytes", len(b))
 	}
 	if k := Kind(U32(b, OffEnvelopeFrameKind)); k != KindEnvelope {
@@ -199,7 +220,7 @@ func CheckEnvelope(b []byte) error {
 	if int(U32(b, OffEnvelopeFrameSize)) != len(b) {
 		return bad("a frame that says %d bytes and has %d", U32(b, OffEnvelopeFrameSize), len(b))
 	}
-	c := checker{b, len(b)}
+	c := newChecker(b, SizeEnvelopeFrame)
 	for _, f := range [...]struct {
 		off  uint32
 		what string

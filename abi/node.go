@@ -58,6 +58,9 @@ func PutSpan(b []byte, off uint32, s Span) {
 // U32 reads the u32 at b[off:].
 func U32(b []byte, off uint32) uint32 { return binary.LittleEndian.Uint32(b[off:]) }
 
+// U64 reads the u64 at b[off:].
+func U64(b []byte, off uint32) uint64 { return binary.LittleEndian.Uint64(b[off:]) }
+
 // PutU32 writes v at b[off:].
 func PutU32(b []byte, off uint32, v uint32) { binary.LittleEndian.PutUint32(b[off:], v) }
 

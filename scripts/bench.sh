@@ -44,7 +44,12 @@ fi
 git worktree add --quiet --detach "$out/tree" "$BASE"
 for ((round = 1; round <= ${COUNT:-6}; round++)); do # in turns: machines drift
 	echo "bench: round $round of ${COUNT:-6}" >&2
-	measure "$out/tree" 1 >>"$out/base"
-	measure . 1 >>"$out/head"
+	for side in "$out/tree" .; do
+		measure "$side" 1 >"$out/round" || {
+			grep -vE '^(Benchmark|ok|PASS)' "$out/round" >&2
+			exit 1
+		}
+		cat "$out/round" >>"$out/$([[ $side == . ]] && echo head || echo base)"
+	done
 done
 bin/tools/benchstat "$BASE=$out/base" "here=$out/head"

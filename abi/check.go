@@ -87,34 +87,56 @@ func (c *checker) span(s Span, what string) error {
 	return nil
 }
 
+// nodeAt reads the node at off, which the caller has verified to be inside.
+func (c *checker) nodeAt(off uint32) (Node, error) {
+	n := GetNode(c.base, off)
+	if c.base[off+OffNodeZero] != 0 || c.base[off+OffNodeZero+1] != 0 {
+		return n, bad("a node at %d whose bytes 2 and 3 are not 0", off)
+	}
+	return n, nil
+}
+
+// root verifies the tree whose root is the field at off.
+func (c *checker) root(off uint32) error {
+	n, err := c.nodeAt(off)
+	if err != nil {
+		return err
+	}
+	return c.node(n, 1)
+}
+
+// node verifies n and what it refers to. A container at depth d is inside d-1 others.
 func (c *checker) node(n Node, depth int) error {
+	if n.Ext != 0 && n.Tag != TagExt {
+		return bad("%s with extension type %d", n.Tag, n.Ext)
+	}
 	switch n.Tag {
 	case TagAbsent, TagNull:
 		if n.Len != 0 || n.Val != 0 {
-			return bad("a null with a value")
+			return bad("%s with a value", n.Tag)
 		}
 		return nil
 	case TagBool:
 		if n.Val > 1 || n.Len != 0 {
-			return bad("a bool of %d", n.Val)
+			return bad("a bool of %d, length %d", n.Val, n.Len)
 		}
 		return nil
 	case TagU64, TagF64:
 		if n.Len != 0 {
-			return bad("a scalar of length %d", n.Len)
+			return bad("%s of length %d", n.Tag, n.Len)
 		}
 		return nil
 	case TagI64:
 		if n.I64() >= 0 || n.Len != 0 {
-			return bad("an i64 that is not negative")
+			return bad("an i64 of %d, length %d: want a negative one", n.I64(), n.Len)
 		}
 		return nil
 	case TagNumber:
 		if err := c.run(n.Val, uint64(n.Len), 1, "number"); err != nil {
 			return err
 		}
-		if !IsNumber(Base(c.base).Bytes(n)) {
-			return bad("number text that is not a JSON number")
+		if !isWideNumber(Base(c.base).Bytes(n)) {
+			return bad("number text that a 64-bit type holds, or that is not a number")
 		}
 		return nil
 	case TagString:
@@ -129,7 +151,7 @@ func (c *checker) node(n Node, depth int) error {
 		return c.run(n.Val, uint64(n.Len), 1, "bytes")
 	case TagU64s:
 		if n.Len == 0 {
-			return bad("an empty u64s")
+			return bad("an empty u64s: want an array")
 		}
 		return c.run(n.Val, uint64(n.Len)*8, 8, "u64s")
 	case TagArray:
@@ -137,20 +159,23 @@ func (c *checker) node(n Node, depth int) error {
 	case TagMap:
 		return c.entries(n, depth)
 	}
-	return bad("unknown tag %d", n.Tag)
+	return bad("unknown tag %d", uint8(n.Tag))
 }
 
 func (c *checker) array(n Node, depth int) error {
-	if depth >= MaxDepth+1 {
+	if depth > MaxDepth {
 		return bad("nested deeper than %d", MaxDepth)
 	}
 	if err := c.run(n.Val, uint64(n.Len)*SizeNode, 8, "array"); err != nil {
 		return err
 	}
 	canonical := n.Len == 0
-	for i := uint32(0); i < n.Len; i++ {
-		e := Base(c.base).Elem(n, i)
-		if e.Tag == TagAbsent {
+	for i := range n.Len {
+		e, err := c.nodeAt(uint32(n.Val) + i*SizeNode)
+		switch {
+		case err != nil:
+			return err
+		case e.Tag == TagAbsent:
 			return bad("an absent element")
 		}
 		canonical = canonical || e.Tag != TagU64
@@ -159,127 +184,29 @@ func (c *checker) array(n Node, depth int) error {
 		}
 	}
 	if !canonical {
-		return bad("an array of u64 only must be a u64s")
+		return bad("an array of u64 only: want a u64s")
 	}
 	return nil
 }
 
 func (c *checker) entries(n Node, depth int) error {
-	if depth >= MaxDepth+1 {
+	if depth > MaxDepth {
 		return bad("nested deeper than %d", MaxDepth)
 	}
 	if err := c.run(n.Val, uint64(n.Len)*SizeEntry, 8, "map"); err != nil {
 		return err
 	}
-	for i := uint32(0); i < n.Len; i++ {
-		k, v := Base(c.base).Entry(n, i)
-		if k.Tag == TagAbsent || v.Tag == TagAbsent {
+	for i := range 2 * n.Len { // a key and a value are two nodes in a row; the run fits 32 bits
+		e, err := c.nodeAt(uint32(n.Val) + i*SizeNode)
+		switch {
+		case err != nil:
+			return err
+		case e.Tag == TagAbsent:
 			return bad("an absent key or value")
 		}
-		if err := c.node(k, depth+1); err != nil {
-			return err
-		}
-		if err := c.node(v, depth+1); err != nil {
+		if err := c.node(e, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// CheckAction verifies an Action record that fills b.
-func CheckAction(b []byte) error {
-	if len(b) < SizeAction || len(b)%8 != 0 || uint64(len(b)) > maxBase {
-		return bad("an action of %d bytes", len(b))
-	}
-	if int(U32(b, OffActionSize)) != len(b) {
-		return bad("an action that says %d bytes and has %d", U32(b, OffActionSize), len(b))
-	}
-	c := newChecker(b, SizeAction)
-	for _, f := range [...]struct {
-		off  uint32
-		what string
-	}{{OffActionActionID, "action_id"}, {OffActionActionType, "action_type"}, {OffActionActionVersion, "action_version"}} {
-		if err := c.span(GetSpan(b, f.off), f.what); err != nil {
-			return err
-		}
-	}
-	if err := c.raw(GetSpan(b, OffActionRaw), 1, "raw"); err != nil {
-		return err
-	}
-	return c.node(GetNode(b, OffActionPayload), 1)
-}
-
-// CheckEnvelope verifies an EnvelopeFrame that fills b, every action included.
-func CheckEnvelope(b []byte) error {
-	if len(b) < SizeEnvelopeFrame || len(b)%8 != 0 || uint64(len(b)) > maxBase {
-		return bad("an envelope frame of %d bytes", len(b))
-	}
-	if k := Kind(U32(b, OffEnvelopeFrameKind)); k != KindEnvelope {
-		return bad("a frame of kind %d where an envelope belongs", k)
-	}
-	if int(U32(b, OffEnvelopeFrameSize)) != len(b) {
-		return bad("a frame that says %d bytes and has %d", U32(b, OffEnvelopeFrameSize), len(b))
-	}
-	c := newChecker(b, SizeEnvelopeFrame)
-	for _, f := range [...]struct {
-		off  uint32
-		what string
-	}{{OffEnvelopeFrameProtocolVersion, "protocol_version"}, {OffEnvelopeFrameMessageID, "message_id"},
-		{OffEnvelopeFrameRequestID, "request_id"}, {OffEnvelopeFrameEngine, "engine"}} {
-		if err := c.span(GetSpan(b, f.off), f.what); err != nil {
-			return err
-		}
-	}
-	table, count := U32(b, OffEnvelopeFrameActions), U32(b, OffEnvelopeFrameCount)
-	if err := c.run(uint64(table), uint64(count)*4, 4, "action table"); err != nil {
-		return err
-	}
-	for i := uint32(0); i < count; i++ {
-		off := U32(b, table+4*i)
-		if uint64(off)+SizeAction > uint64(len(b)) {
-			return bad("action %d at %d is outside", i, off)
-		}
-		size := U32(b, off+OffActionSize)
-		if err := c.run(uint64(off), uint64(size), 8, "action"); err != nil {
-			return err
-		}
-		if err := CheckAction(b[off : uint64(off)+uint64(size)]); err != nil {
-			return fmt.Errorf("action %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-// IsNumber tells whether b is a number as JSON spells it.
-func IsNumber(b []byte) bool {
-	i, digits := 0, func(i int) int {
-		for i < len(b) && b[i]-'0' <= 9 {
-			i++
-		}
-		return i
-	}
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	j := digits(i)
-	if j == i || b[i] == '0' && j > i+1 {
-		return false
-	}
-	if i = j; i < len(b) && b[i] == '.' {
-		if j = digits(i + 1); j == i+1 {
-			return false
-		}
-		i = j
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		if j = digits(i); j == i {
-			return false
-		}
-		i = j
-	}
-	return i == len(b)
 }

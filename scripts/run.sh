@@ -13,8 +13,10 @@ socket=$dir/kvrt.sock
 admin=${KVRT_ADMIN:-127.0.0.1:9640}
 [[ -z $once ]] || admin=127.0.0.1:0 # never in the way of a daemon that runs
 
+set -m # a process group of its own: Ctrl-C reaches the daemon once, from stop
 "$kvrt" serve --socket "$socket" --admin "$admin" &
 daemon=$!
+set +m
 stop() {
 	trap - EXIT INT TERM
 	kill -TERM "$daemon" 2>/dev/null || true

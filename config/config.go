@@ -1,0 +1,224 @@
+package config
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config is a whole kvrt.yaml with defaults filled in. Get one from [Load], [Parse] or
+// [Default].
+type Config struct {
+	Guests         []Guest
+	Fetch          Fetch
+	RequestHints   RequestHints
+	ForwardUnknown ForwardUnknown
+	Listen         Listen
+	Limits         Limits
+	Log            Log
+	// DrainTimeout is how long a stopping daemon waits for calls in flight; 0: not at all.
+	DrainTimeout time.Duration
+
+	// The keys below are read and checked but have no effect in this version; see Unused.
+
+	KVHintPolicy []Policy // in the order in which they run
+	Store        Store
+	GPU          GPU
+	Workers      []Worker
+
+	file string
+	root *node // what was read; nil for Default
+}
+
+// Guest is one entry of guests.
+type Guest struct {
+	Name       string
+	Module     string          // a path, or embedded:NAME
+	SHA256     string          // 64 lower-case hex digits, or empty: not checked
+	Grants     []string        // import modules that may link; nothing else does
+	Parameters json.RawMessage // a JSON object in the file's key order; nil: the key is absent
+	Limits     GuestLimits
+	OnError    OnError
+}
+
+// Embedded returns the name in a module of the form embedded:NAME.
+func (g *Guest) Embedded() (name string, ok bool) {
+	return strings.CutPrefix(g.Module, embeddedPrefix)
+}
+
+const embeddedPrefix = "embedded:"
+
+// GuestLimits bounds the calls of one guest. A zero field leaves the choice to the
+// guest's manifest and the runtime's default.
+type GuestLimits struct {
+	Fuel      uint64        // instructions per role call
+	Memory    Size          // linear memory of one instance, a multiple of 64 KiB
+	Instances int           // size of the instance pool
+	Deadline  time.Duration // wall time of one call
+}
+
+// OnError says what a failing call does to its request.
+type OnError string
+
+// Empty means what the role does by default: a policy is open, a handler rejects.
+const (
+	OnErrorOpen   OnError = "open"   // the guest's contribution is left out and the request goes on
+	OnErrorReject OnError = "reject" // the action is rejected
+)
+
+// Fetch configures the request hint store behind kv.fetch.
+type Fetch struct {
+	// AllowedSources lists scheme://host[:port][/prefixlen]. Only presence is checked
+	// here; the store gives the entries their meaning. Empty: no source is allowed.
+	AllowedSources []string
+	TTL            time.Duration // life of a hint, from its submission
+	TombstoneTTL   time.Duration // how long a finished request refuses late hints
+	MaxEntries     int           // requests held at once
+	MaxHashes      int           // block hashes of one hint
+}
+
+// RequestHints says what becomes of hints that came with a client's request.
+type RequestHints string
+
+// The two answers.
+const (
+	HintsKeep  RequestHints = "keep"
+	HintsStrip RequestHints = "strip"
+)
+
+// ForwardUnknown says whether actions of unknown types stay in the envelope to pass on.
+type ForwardUnknown string
+
+// The two answers.
+const (
+	UnknownKeep ForwardUnknown = "keep"
+	UnknownDrop ForwardUnknown = "drop"
+)
+
+// Listen holds the daemon's addresses.
+type Listen struct {
+	Socket string // path of the Unix socket that engines talk to
+	Admin  string // host:port of the admin API and the metrics; port 0 picks a free one
+	// AdminInsecure lets Admin be an address that is not loopback. The admin API has no
+	// authentication of its own.
+	AdminInsecure bool
+}
+
+// Limits bounds what one sender may hand in.
+type Limits struct {
+	BodyBytes Size // one encoded envelope
+	Actions   int  // actions of one envelope
+}
+
+// Log configures the daemon's log.
+type Log struct {
+	Level  LogLevel
+	Format LogFormat
+}
+
+// LogLevel is the least severe level that is written.
+type LogLevel string
+
+// Log levels, as in log/slog.
+const (
+	LevelDebug LogLevel = "debug"
+	LevelInfo  LogLevel = "info"
+	LevelWarn  LogLevel = "warn"
+	LevelError LogLevel = "error"
+)
+
+// LogFormat is the shape of a log line.
+type LogFormat string
+
+// Log formats.
+const (
+	FormatText LogFormat = "text" // key=value
+	FormatJSON LogFormat = "json" // one object a line
+)
+
+// Policy is one entry of kv_hint_policy. Whether its type exists is for whoever builds
+// the policies to say.
+type Policy struct {
+	Type       string
+	Parameters json.RawMessage // as in Guest
+}
+
+// Store configures the block store.
+type Store struct {
+	Capacity Size // 0: not set
+}
+
+// GPU configures the device.
+type GPU struct {
+	Device Device
+}
+
+// Device names a device; empty: not set.
+type Device string
+
+// Devices.
+const (
+	DeviceAuto    Device = "auto"
+	DeviceHostMem Device = "hostmem"
+	DeviceCUDA    Device = "cuda"
+)
+
+// Worker is one entry of workers.
+type Worker struct {
+	ID        WorkerID
+	Type      WorkerType
+	BlockSize int // tokens; 0: not set
+	// Capabilities: nil when the key is absent, else the list, which may be empty. The
+	// two differ: without the key a worker takes every action, with [] none.
+	Capabilities *[]string
+	Ranks        []Rank
+}
+
+// WorkerType is the leg that a worker serves; empty: not set.
+type WorkerType string
+
+// Worker types.
+const (
+	WorkerAggregated WorkerType = "aggregated"
+	WorkerPrefill    WorkerType = "prefill"
+	WorkerDecode     WorkerType = "decode"
+)
+
+// Rank is one data-parallel rank of a worker; an empty endpoint is not set.
+type Rank struct {
+	DPRank uint32
+	Events string
+	Replay string
+	Source string
+}
+
+// WorkerID is an integer in [0, 2^64) or a string; 7 and "7" are two workers.
+type WorkerID struct {
+	Number uint64
+	Text   string // used when not empty
+}
+
+// String returns the id as it stands in JSON.
+func (id WorkerID) String() string {
+	if id.Text != "" {
+		return strconv.Quote(id.Text)
+	}
+	return strconv.FormatUint(id.Number, 10)
+}
+
+// Unused names the keys that are set but have no effect in this version, each as
+// "key: reason".
+func (c *Config) Unused() []string {
+	var out []string
+	say := func(key string, set bool, reason string) {
+		if set || c.root.child(key) != nil {
+			out = append(out, key+": "+reason)
+		}
+	}
+	say("kv_hint_policy", c.KVHintPolicy != nil, "checked, but this version does not choose policies by it")
+	say("store", c.Store != Store{}, "checked, but this version has no block store")
+	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
+	say("workers", c.Workers != nil, "checked, but this version keeps no worker catalogue")
+	return out
+}

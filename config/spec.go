@@ -1,0 +1,189 @@
+package config
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+)
+
+const (
+	wasmPage  Size = 64 << 10
+	maxMemory Size = 4 << 30 // what a 32-bit memory can have
+	maxSize   Size = math.MaxInt64
+)
+
+// spec is kvrt.yaml: every key, its shape and what it means. The order is that of the
+// effective configuration.
+func spec() object[Config] {
+	return object[Config]{fields: []field[Config]{
+		key("guests", "The Wasm guests to load. Without the key: the built-in ones; []: none.",
+			func(c *Config) *[]Guest { return &c.Guests },
+			many[Guest]{item: guest(), what: "name", identity: func(g *Guest) (string, string) { return id(g.Name), "name" }}),
+		key("kv_hint_policy", "One policy, or a list of policies in the order in which they run. No effect in this version.",
+			func(c *Config) *[]Policy { return &c.KVHintPolicy },
+			many[Policy]{item: policy(), what: "type", orOne: true, identity: func(p *Policy) (string, string) { return id(p.Type), "type" }}),
+		key("fetch", "The request hint store behind kv.fetch.",
+			func(c *Config) *Fetch { return &c.Fetch }, fetch()),
+		key("store", "The block store. No effect in this version.",
+			func(c *Config) *Store { return &c.Store }, object[Store]{fields: []field[Store]{
+				opt("capacity", "Bytes of host memory for blocks, such as 1GiB.",
+					func(s *Store) *Size { return &s.Capacity }, size{1, maxSize, 1}),
+			}}),
+		key("gpu", "The device that blocks are copied to and from. No effect in this version.",
+			func(c *Config) *GPU { return &c.GPU }, object[GPU]{fields: []field[GPU]{
+				opt("device", "auto takes CUDA where it is present, else host memory.",
+					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
+			}}),
+		key("workers", "The workers of the fleet. No effect in this version.",
+			func(c *Config) *[]Worker { return &c.Workers },
+			many[Worker]{item: worker(), what: "id", identity: workerIdentity}),
+		key("request_hints", "keep or strip the hints that a client sent with its request.",
+			func(c *Config) *RequestHints { return &c.RequestHints }, oneOf("value", HintsKeep, HintsStrip)),
+		key("forward_unknown", "keep or drop actions of unknown types in the envelope that is passed on.",
+			func(c *Config) *ForwardUnknown { return &c.ForwardUnknown }, oneOf("value", UnknownKeep, UnknownDrop)),
+		key("listen", "The addresses of the daemon.",
+			func(c *Config) *Listen { return &c.Listen }, listen()),
+		key("limits", "Bounds on what one sender may hand in.",
+			func(c *Config) *Limits { return &c.Limits }, object[Limits]{fields: []field[Limits]{
+				key("body_bytes", "Largest encoded envelope.",
+					func(l *Limits) *Size { return &l.BodyBytes }, size{1 << 10, 1 << 30, 1}),
+				key("actions", "Most actions in one envelope.",
+					func(l *Limits) *int { return &l.Actions }, whole[int]{1, 1 << 16}),
+			}}),
+		key("log", "The daemon's log.",
+			func(c *Config) *Log { return &c.Log }, object[Log]{fields: []field[Log]{
+				key("level", "The least severe level that is written.",
+					func(l *Log) *LogLevel { return &l.Level }, oneOf("level", LevelDebug, LevelInfo, LevelWarn, LevelError)),
+				key("format", "text for key=value lines, json for one object a line.",
+					func(l *Log) *LogFormat { return &l.Format }, oneOf("format", FormatText, FormatJSON)),
+			}}),
+		key("drain_timeout", "How long a stopping daemon waits for calls in flight; 0 does not wait.",
+			func(c *Config) *time.Duration { return &c.DrainTimeout }, duration{}),
+	}}
+}
+
+func guest() object[Guest] {
+	return object[Guest]{fields: []field[Guest]{
+		key("name", "Unique name: 1 to 64 letters, digits, '.', '_' or '-'.",
+			func(g *Guest) *string { return &g.Name }, name()).must(),
+		key("module", "Path of the .wasm, relative to the folder of this file, or embedded:NAME for a built-in guest.",
+			func(g *Guest) *string { return &g.Module }, module()).must(),
+		opt("sha256", "SHA-256 of the module in hex; checked when given.",
+			func(g *Guest) *string { return &g.SHA256 }, digest()),
+		key("grants", "Capabilities (import modules) that may link. Nothing else does.",
+			func(g *Guest) *[]string { return &g.Grants },
+			many[string]{item: oneOf[string]("capability", capabilities()...), what: "capability", identity: quotedID}),
+		key("parameters", "Given to the guest when it starts; checked against the schema in its manifest.",
+			func(g *Guest) *json.RawMessage { return &g.Parameters }, tree{}),
+		key("limits", "Bounds on the guest's calls. A key that is absent or 0 leaves the choice to the manifest and the runtime.",
+			func(g *Guest) *GuestLimits { return &g.Limits }, object[GuestLimits]{fields: []field[GuestLimits]{
+				opt("fuel", "Instructions per role call.",
+					func(l *GuestLimits) *uint64 { return &l.Fuel }, whole[uint64]{0, math.MaxInt64}),
+				opt("memory", "Linear memory of one instance, a multiple of 64KiB.",
+					func(l *GuestLimits) *Size { return &l.Memory }, size{0, maxMemory, wasmPage}),
+				opt("instances", "Size of the instance pool.",
+					func(l *GuestLimits) *int { return &l.Instances }, whole[int]{0, 1 << 16}),
+				opt("deadline", "Wall time of one call.",
+					func(l *GuestLimits) *time.Duration { return &l.Deadline }, duration{}),
+			}}),
+		opt("on_error", "open: a failing call leaves the request as it was; reject: its action is rejected. Default: open for policies, reject for handlers.",
+			func(g *Guest) *OnError { return &g.OnError }, oneOf("value", OnErrorOpen, OnErrorReject)),
+	}}
+}
+
+// capabilities lists the import modules of the ABI.
+func capabilities() []string {
+	var names []string
+	for _, f := range abi.Contract().Functions {
+		if !slices.Contains(names, f.Module) {
+			names = append(names, f.Module)
+		}
+	}
+	return names
+}
+
+func policy() object[Policy] {
+	return object[Policy]{fields: []field[Policy]{
+		key("type", "Type of the policy.",
+			func(p *Policy) *string { return &p.Type }, name()).must(),
+		key("parameters", "Given to the policy when it starts.",
+			func(p *Policy) *json.RawMessage { return &p.Parameters }, tree{}),
+	}}
+}
+
+func fetch() object[Fetch] {
+	return object[Fetch]{fields: []field[Fetch]{
+		key("allowed_sources", "Source endpoints that a hint may name, each scheme://host[:port][/prefixlen]. []: none.",
+			func(f *Fetch) *[]string { return &f.AllowedSources }, many[string]{item: text{}, what: "source", identity: quotedID}),
+		key("ttl", "Life of a hint, from its submission.",
+			func(f *Fetch) *time.Duration { return &f.TTL }, duration{time.Millisecond}),
+		key("tombstone_ttl", "How long a finished request refuses late hints.",
+			func(f *Fetch) *time.Duration { return &f.TombstoneTTL }, duration{}),
+		key("max_entries", "Most requests held at once.",
+			func(f *Fetch) *int { return &f.MaxEntries }, whole[int]{1, math.MaxInt32}),
+		key("max_hashes", "Most block hashes in one hint.",
+			func(f *Fetch) *int { return &f.MaxHashes }, whole[int]{1, math.MaxInt32}),
+	}}
+}
+
+func listen() object[Listen] {
+	return object[Listen]{
+		fields: []field[Listen]{
+			key("socket", "Path of the Unix socket for engines. Default: /run/kvrt/kvrt.sock where that folder can be written, else kvrt.sock in XDG_RUNTIME_DIR, else in /tmp/kvrt-UID.",
+				func(l *Listen) *string { return &l.Socket }, socketPath()),
+			key("admin", "host:port of the admin API and the metrics. Loopback only, unless admin_insecure is set.",
+				func(l *Listen) *string { return &l.Admin }, hostPort()),
+			key("admin_insecure", "Allows an admin address that is not loopback. The admin API has no authentication: whoever reaches it controls the daemon.",
+				func(l *Listen) *bool { return &l.AdminInsecure }, flag{}),
+		},
+		check: func(r *reader, n *node, at *path, l *Listen) {
+			if v := n.child("admin"); v != nil && !l.AdminInsecure && !isLoopback(l.Admin) {
+				r.add(v.line, v.col, at.under("admin"),
+					"%s is not a loopback address, and the admin API has no authentication: use 127.0.0.1 or [::1], or set listen.admin_insecure: true", quote(l.Admin))
+			}
+		},
+	}
+}
+
+func worker() object[Worker] {
+	return object[Worker]{fields: []field[Worker]{
+		key("id", "Unique id: an integer or a string.",
+			func(w *Worker) *WorkerID { return &w.ID }, workerID{}).must(),
+		opt("type", "Leg that the worker serves.",
+			func(w *Worker) *WorkerType { return &w.Type }, oneOf("worker type", WorkerAggregated, WorkerPrefill, WorkerDecode)),
+		opt("block_size", "Tokens of one block.",
+			func(w *Worker) *int { return &w.BlockSize }, whole[int]{1, 1 << 20}),
+		key("capabilities", "Action types that the worker takes. Without the key: every one; []: none.",
+			func(w *Worker) **[]string { return &w.Capabilities },
+			perhaps[[]string]{many[string]{item: text{}, what: "capability", identity: quotedID}}),
+		key("ranks", "Endpoints by data-parallel rank.",
+			func(w *Worker) *[]Rank { return &w.Ranks },
+			many[Rank]{item: rank(), what: "dp_rank", identity: func(r *Rank) (string, string) { return strconv.FormatUint(uint64(r.DPRank), 10), "dp_rank" }}),
+	}}
+}
+
+func rank() object[Rank] {
+	return object[Rank]{fields: []field[Rank]{
+		key("dp_rank", "Data-parallel rank.",
+			func(r *Rank) *uint32 { return &r.DPRank }, whole[uint32]{0, math.MaxUint32}).must(),
+		opt("events", "Endpoint of the rank's KV events.",
+			func(r *Rank) *string { return &r.Events }, endpoint()),
+		opt("replay", "Endpoint that replays missed KV events.",
+			func(r *Rank) *string { return &r.Replay }, endpoint()),
+		opt("source", "Endpoint that other workers fetch blocks from.",
+			func(r *Rank) *string { return &r.Source }, endpoint()),
+	}}
+}
+
+func workerIdentity(w *Worker) (id, key string) { return w.ID.String(), "id" }
+
+func id(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strconv.Quote(s)
+}

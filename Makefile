@@ -15,7 +15,7 @@ build: ## build bin/kvrt, one static binary
 	$(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kvrt ./cmd/kvrt
 
 test: guests-check ## every test with the race detector; rebuilds and compares the guests
-	@scripts/test.sh
+	@scripts/test.sh $(TESTFLAGS)
 
 check: lint guests-check cross build ## what CI adds to test; ends with a clean git tree
 	go test ./internal/... ./abi/...

@@ -14,10 +14,8 @@ unformatted=$(gofmt -l "${go_files[@]}")
 
 go vet ./...
 bin/tools/staticcheck ./...
-guests=()
-for dir in policies sdk examples; do
-	[[ ! -d $dir ]] || guests+=("./$dir/...")
-done
+mapfile -t guests < <(git grep -lE --untracked '^//go:build .*\b(wasip1|wasm)\b' -- '*.go' |
+	xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 if ((${#guests[@]})); then
 	# Offsets of a frame become pointers in a guest: that is its ABI.
 	GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false "${guests[@]}"

@@ -22,7 +22,8 @@
 // without a default is an error, and $$ is a plain $. This is done on parsed scalars, never on the
 // text of the file: a variable cannot add keys, and positions stay true. Keys are not
 // expanded. An unquoted scalar takes its type from the expanded text, so that
-// fuel: ${env:FUEL} is an integer.
+// fuel: ${env:FUEL} is an integer. Inside {...} and [...] YAML itself wants quotes around
+// the braces, so a variable that is not text needs a line of its own.
 //
 // Plain scalars which YAML 1.1 and 1.2 read differently (yes, 0777, 1_000) are refused
 // with the advice to quote them. Anchors and aliases work within a budget; merge keys

@@ -88,7 +88,7 @@ func plainOrQuoted(s string, value bool) string {
 			b.WriteString(`\n`)
 		case c == '\t':
 			b.WriteString(`\t`)
-		case c == ' ' || c < 0x10000 && unicode.IsGraphic(c) && !unicode.IsSpace(c) && c != 0xfeff:
+		case c == ' ' || unicode.IsGraphic(c) && !unicode.IsSpace(c) && c != 0xfeff:
 			b.WriteRune(c)
 		case c < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, c)

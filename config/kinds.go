@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,21 +71,14 @@ func oneOf[S ~string](what string, words ...S) word[S] {
 }
 
 func (k word[S]) decode(r *reader, n *node, at *path, out *S) {
-	s, ok := r.scalarText(n, at, "one of "+strings.Join(k.words, ", "))
-	if !ok {
-		return
+	switch {
+	case !n.isText():
+		r.wrong(n, at, "one of "+strings.Join(k.words, ", "))
+	case !slices.Contains(k.words, n.text):
+		r.reject(n, at, "unknown %s %s%s", k.what, quote(n.text), didYouMean(n.text, k.words, "must be one of "))
+	default:
+		*out = S(n.text)
 	}
-	for _, w := range k.words {
-		if s == w {
-			*out = S(s)
-			return
-		}
-	}
-	hint := didYouMean(s, k.words)
-	if hint == "" {
-		hint = ": must be one of " + strings.Join(k.words, ", ")
-	}
-	r.reject(n, at, "unknown %s %s%s", k.what, quote(s), hint)
 }
 
 func (k word[S]) encode(v *S) (*node, error) { return scalarNode(str, string(*v)), nil }
@@ -125,10 +119,10 @@ func (k whole[I]) schema(def *I) schema {
 	return s
 }
 
-// flag is true or false.
-type flag struct{}
+// yesNo is true or false.
+type yesNo struct{}
 
-func (flag) decode(r *reader, n *node, at *path, out *bool) {
+func (yesNo) decode(r *reader, n *node, at *path, out *bool) {
 	if n.shape != boolean {
 		r.wrong(n, at, "true or false")
 		return
@@ -136,11 +130,11 @@ func (flag) decode(r *reader, n *node, at *path, out *bool) {
 	*out = n.text == "true"
 }
 
-func (flag) encode(v *bool) (*node, error) {
+func (yesNo) encode(v *bool) (*node, error) {
 	return scalarNode(boolean, strconv.FormatBool(*v)), nil
 }
 
-func (flag) schema(def *bool) schema {
+func (yesNo) schema(def *bool) schema {
 	s := orVariable(schema{"type": "boolean"})
 	if def != nil {
 		s["default"] = *def

@@ -64,7 +64,7 @@ func (o object[T]) decode(r *reader, n *node, at *path, out *T) {
 			f.decode(r, e.value, below, out)
 			continue
 		}
-		r.add(e.line, e.col, below, "unknown key%s", didYouMean(e.key, o.names()))
+		r.add(e.line, e.col, below, "unknown key%s", didYouMean(e.key, o.names(), "the keys here are "))
 	}
 	for _, f := range o.fields {
 		if f.required && n.child(f.name) == nil {
@@ -148,7 +148,11 @@ func (l many[V]) decode(r *reader, n *node, at *path, out *[]V) {
 			r.add(n.line, n.col, at, "must be a list, but has no value: write [] for none or remove the key")
 			return
 		}
-		r.wrong(n, at, "a list")
+		want := "a list"
+		if l.orOne {
+			want = "a mapping or a list"
+		}
+		r.wrong(n, at, want)
 		return
 	}
 	vs := make([]V, len(n.items))
@@ -237,7 +241,7 @@ func (n *node) value() any {
 	case integer, float:
 		return json.Number(n.text)
 	case mapping:
-		m := schema{}
+		m := map[string]any{}
 		for _, e := range n.entries {
 			m[e.key] = e.value.value()
 		}

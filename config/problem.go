@@ -157,19 +157,23 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// didYouMean returns ` (did you mean "x"?)` for the nearest of the known words, or "".
-func didYouMean(word string, known []string) string {
-	if len(word) > maxQuoted {
-		return ""
-	}
+// didYouMean returns ` (did you mean "x"?)` for the nearest of the known words, or all of
+// them after listed when none is near.
+func didYouMean(word string, known []string, listed string) string {
 	best, bestDist := "", max(1, len(word)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < bestDist {
-			best, bestDist = k, d
+	if word = strings.ToLower(word); len(word) <= maxQuoted {
+		for _, k := range known {
+			d := distance(word, k)
+			if len(k) > 2 && strings.HasPrefix(word, k) {
+				d = min(d, 2) // warning for warn
+			}
+			if d < bestDist {
+				best, bestDist = k, d
+			}
 		}
 	}
 	if best == "" {
-		return ""
+		return ": " + listed + strings.Join(known, ", ")
 	}
 	return " (did you mean " + strconv.Quote(best) + "?)"
 }

@@ -152,6 +152,9 @@ func jsonFloat(s string) (string, bool) {
 		format = 'e'
 	}
 	out := strconv.FormatFloat(f, format, -1, 64)
+	if n := len(out); n > 4 && out[n-4] == 'e' && out[n-2] == '0' {
+		out = out[:n-2] + out[n-1:] // 1e-9, not 1e-09
+	}
 	if !strings.ContainsAny(out, ".e") {
 		out += ".0"
 	}

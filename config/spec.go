@@ -138,7 +138,7 @@ func listen() object[Listen] {
 			key("admin", "host:port of the admin API and the metrics. Loopback only, unless admin_insecure is set.",
 				func(l *Listen) *string { return &l.Admin }, hostPort()),
 			key("admin_insecure", "Allows an admin address that is not loopback. The admin API has no authentication: whoever reaches it controls the daemon.",
-				func(l *Listen) *bool { return &l.AdminInsecure }, flag{}),
+				func(l *Listen) *bool { return &l.AdminInsecure }, yesNo{}),
 		},
 		check: func(r *reader, n *node, at *path, l *Listen) {
 			if v := n.child("admin"); v != nil && !l.AdminInsecure && !isLoopback(l.Admin) {

@@ -11,32 +11,29 @@ import (
 
 // text is a non-empty string of printable characters.
 type text struct {
-	empty   bool                                 // the empty string is allowed too
-	pattern string                               // for editors
-	not     string                               // pattern of what is refused, for editors
-	check   func(s string) (msg string)          // empty: fine
-	adapt   func(r *reader, s string) (v string) // canonical form
+	empty   bool                                   // the empty string is allowed too
+	pattern string                                 // for editors
+	not     string                                 // pattern of what is refused, for editors
+	check   func(r *reader, s string) (msg string) // empty: fine
+	adapt   func(r *reader, s string) (v string)   // canonical form
 }
 
-// scalarText returns the text of a scalar that may be read as a string. What a variable
-// expanded to counts as text where text is wanted, whatever it looks like.
-func (r *reader) scalarText(n *node, at *path, want string) (string, bool) {
-	switch {
-	case n.shape == str, n.expanded && n.shape != bad:
-		return n.text, true
-	case n.shape == boolean || n.shape == integer || n.shape == float:
-		r.reject(n, at, "must be %s, not %s: quote %s if it is meant as text", want, n.shape, clip(n.text))
-	default:
-		r.wrong(n, at, want)
-	}
-	return "", false
+// isText reports whether a scalar counts as a string where one is wanted. What a variable
+// expanded to does, whatever it looks like.
+func (n *node) isText() bool {
+	return n.shape == str || n.expanded && n.shape != bad
 }
 
 func (k text) decode(r *reader, n *node, at *path, out *string) {
-	s, ok := r.scalarText(n, at, "a string")
-	if !ok {
+	if !n.isText() {
+		if n.shape == boolean || n.shape == integer || n.shape == float {
+			r.reject(n, at, "must be a string, not %s: quote %s if it is meant as text", n.shape, clip(n.text))
+		} else {
+			r.wrong(n, at, "a string")
+		}
 		return
 	}
+	s := n.text
 	if s == "" && !k.empty {
 		r.reject(n, at, "must not be empty")
 		return
@@ -46,7 +43,7 @@ func (k text) decode(r *reader, n *node, at *path, out *string) {
 		return
 	}
 	if k.check != nil && s != "" {
-		if msg := k.check(s); msg != "" {
+		if msg := k.check(r, s); msg != "" {
 			r.reject(n, at, "%s", msg)
 			return
 		}
@@ -83,7 +80,7 @@ const namePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`
 
 // name is what may stand in a metric label, a log field and a URL as it is.
 func name() text {
-	return text{pattern: namePattern, check: func(s string) string {
+	return text{pattern: namePattern, check: func(_ *reader, s string) string {
 		if !isName(s) {
 			return "must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit"
 		}
@@ -103,7 +100,7 @@ func isName(s string) bool {
 func module() text {
 	return text{
 		not: `^embedded:([^A-Za-z0-9]|$)|^[A-Za-z0-9+.-]*://`,
-		check: func(s string) string {
+		check: func(_ *reader, s string) string {
 			if n, ok := strings.CutPrefix(s, embeddedPrefix); ok {
 				if !isName(n) {
 					return "embedded: needs the name of a built-in guest, as in embedded:kv-fetch"
@@ -133,7 +130,7 @@ func digest() text {
 	return text{
 		empty:   true,
 		pattern: `^([0-9a-fA-F]{64})?$`,
-		check: func(s string) string {
+		check: func(_ *reader, s string) string {
 			if _, err := hex.DecodeString(s); err != nil || len(s) != 64 {
 				return "must be the 64 hex digits of a SHA-256, or empty"
 			}
@@ -144,7 +141,7 @@ func digest() text {
 }
 
 func endpoint() text {
-	return text{pattern: `^[a-z][a-z0-9+.-]*://.+`, check: func(s string) string {
+	return text{pattern: `^[a-z][a-z0-9+.-]*://.+`, check: func(_ *reader, s string) string {
 		scheme, rest, ok := strings.Cut(s, "://")
 		if !ok || rest == "" || scheme == "" {
 			return "must be an endpoint such as tcp://127.0.0.1:5557"
@@ -156,11 +153,11 @@ func endpoint() text {
 // socketPath bounds the path by what the kernel takes (sun_path, 108 bytes with its end).
 func socketPath() text {
 	return text{
-		check: func(s string) string {
+		check: func(r *reader, s string) string {
 			if s[0] == '@' {
 				return "abstract sockets have no permissions: give a path"
 			}
-			if len(s) > maxSocketPath {
+			if len(r.resolve(s)) > maxSocketPath {
 				return "longer than the " + strconv.Itoa(maxSocketPath) + " bytes that a socket path may have"
 			}
 			return ""
@@ -172,7 +169,7 @@ func socketPath() text {
 const maxSocketPath = 107
 
 func hostPort() text {
-	return text{pattern: `^.+:[0-9]{1,5}$`, check: func(s string) string {
+	return text{pattern: `^.+:[0-9]{1,5}$`, check: func(_ *reader, s string) string {
 		host, port, err := net.SplitHostPort(s)
 		if err != nil {
 			return "must be host:port, as in 127.0.0.1:9640"

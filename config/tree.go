@@ -153,7 +153,8 @@ func (r *report) syntax(err error) {
 type builder struct {
 	*report
 	lookup  func(string) (string, bool)
-	open    map[*yaml.Node]bool // anchors being expanded
+	open    map[*yaml.Node]bool // anchored values being built
+	aliases int                 // how many aliases deep
 	added   int                 // bytes that aliases and variables added
 	tooMuch bool
 }
@@ -175,7 +176,7 @@ func (b *builder) spend(y *yaml.Node, at *path, bytes int) bool {
 
 func (b *builder) build(y *yaml.Node, at *path, depth int) *node {
 	n := &node{line: y.Line, col: y.Column}
-	if len(b.open) > 0 && !b.spend(y, at, nodeCost+len(y.Value)) {
+	if b.aliases > 0 && !b.spend(y, at, nodeCost+len(y.Value)) {
 		return n
 	}
 	if depth > maxDepth {
@@ -188,6 +189,10 @@ func (b *builder) build(y *yaml.Node, at *path, depth int) *node {
 	if !b.tagAllowed(y) {
 		b.add(y.Line, y.Column, at, "the tag %s is not supported here", quote(y.Tag))
 		return n
+	}
+	if y.Anchor != "" {
+		b.open[y] = true
+		defer delete(b.open, y)
 	}
 	switch y.Kind {
 	case yaml.ScalarNode:
@@ -210,9 +215,9 @@ func (b *builder) alias(y *yaml.Node, at *path, depth int) *node {
 		b.add(y.Line, y.Column, at, "the alias *%s is inside the value that it stands for", y.Value)
 		return n
 	}
-	b.open[y.Alias] = true
+	b.aliases++
 	n = b.build(y.Alias, at, depth+1)
-	delete(b.open, y.Alias)
+	b.aliases--
 	n.line, n.col = y.Line, y.Column
 	return n
 }
@@ -276,7 +281,7 @@ func (b *builder) mapping(y *yaml.Node, at *path, depth int, n *node) {
 
 func (b *builder) key(k *yaml.Node, at *path) (string, bool) {
 	line, col := k.Line, k.Column
-	if len(b.open) > 0 && !b.spend(k, at, nodeCost+len(k.Value)) {
+	if b.aliases > 0 && !b.spend(k, at, nodeCost+len(k.Value)) {
 		return "", false
 	}
 	if k.Kind != yaml.ScalarNode || !b.tagAllowed(k) {

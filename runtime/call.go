@@ -1,0 +1,174 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// maxLogLines is how many lines one call may write; the rest is counted.
+const maxLogLines = 16
+
+// Call is the state of one call into a guest, as host functions see it. Each instance
+// owns one, reused from call to call, and it is the context.Context that the engine
+// passes on, so that a host function reaches it without a lookup.
+type Call struct {
+	guest   string
+	runtime *Runtime
+
+	identity hint.Identity
+	effects  []Effect
+	reason   abi.Reason // of the host function that refused last
+	detail   string
+	fatal    error
+	inHost   bool
+
+	wall, mono int64
+	logLines   int
+	logDropped uint64
+
+	deadline time.Duration
+	timer    *time.Timer
+	done     chan struct{}
+	expired  atomic.Bool
+}
+
+func newCall(r *Runtime, guest string) *Call {
+	return &Call{guest: guest, runtime: r, done: make(chan struct{})}
+}
+
+// begin resets what belongs to one call.
+func (c *Call) begin(id hint.Identity, deadline time.Duration) {
+	c.identity, c.deadline = id, deadline
+	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, false
+	c.wall, c.mono, c.logLines, c.logDropped = 0, 0, 0, 0
+}
+
+// Guest is the name that the operator gave to the guest.
+func (c *Call) Guest() string { return c.guest }
+
+// Identity is the request that the call serves. Its strings are views: copy to keep.
+func (c *Call) Identity() hint.Identity { return c.identity }
+
+// Now is the wall clock in ns since 1970, the same throughout one call.
+func (c *Call) Now() int64 {
+	c.readClocks()
+	return c.wall
+}
+
+// Monotonic is the monotonic clock in ns, the same throughout one call.
+func (c *Call) Monotonic() int64 {
+	c.readClocks()
+	return c.mono
+}
+
+func (c *Call) readClocks() {
+	if c.wall == 0 {
+		now := time.Now()
+		c.wall, c.mono = now.UnixNano(), int64(now.Sub(c.runtime.started))
+	}
+}
+
+// Defer hands over an effect, which takes place if the call's action is accepted.
+func (c *Call) Defer(e Effect) { c.effects = append(c.effects, e) }
+
+// Refuse remembers why a host function refuses and returns the negated reason, which
+// is what the guest sees. When the guest answers with that reason and no detail of
+// its own, this detail is attached.
+func (c *Call) Refuse(r abi.Reason, detail string) int32 {
+	c.reason, c.detail = r, detail
+	return -int32(r)
+}
+
+// Fail reports a failure of the native side that nobody can go on from. The call's
+// result does not matter any more: Dispatch returns a *FatalError.
+func (c *Call) Fail(err error) { c.fatal = err }
+
+// LogEnabled tells whether a line of this level would be kept.
+func (c *Call) LogEnabled(level abi.Level) bool {
+	return c.runtime.log.Enabled(context.Background(), slogLevel(level))
+}
+
+// Log writes one line of the guest's log. An equal warning or error of a guest is
+// written once.
+func (c *Call) Log(level abi.Level, msg []byte) {
+	if c.logLines++; c.logLines > maxLogLines {
+		c.logDropped++
+		return
+	}
+	if level >= abi.LevelWarn && !c.runtime.warned.first(c.guest, uint32(level)<<16, msg) {
+		return
+	}
+	c.runtime.log.Log(context.Background(), slogLevel(level), string(msg), "guest", c.guest, "request_id", c.identity.RequestID)
+}
+
+func slogLevel(l abi.Level) slog.Level {
+	switch l {
+	case abi.LevelDebug:
+		return slog.LevelDebug
+	case abi.LevelInfo:
+		return slog.LevelInfo
+	case abi.LevelWarn:
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}
+
+// EnterHost and LeaveHost bracket a host function, so that a panic in it is told
+// apart from a trap of the guest. Engines call them.
+func (c *Call) EnterHost()   { c.inHost = true }
+func (c *Call) LeaveHost()   { c.inHost = false }
+func (c *Call) InHost() bool { return c.inHost }
+
+// Arm starts the deadline and Disarm stops it; Disarm is false when the deadline has
+// passed meanwhile. Engines that stop guests by deadline call them around a call.
+func (c *Call) Arm() {
+	if c.timer == nil {
+		c.timer = time.AfterFunc(c.deadline, func() {
+			c.expired.Store(true)
+			close(c.done)
+		})
+		return
+	}
+	c.timer.Reset(c.deadline)
+}
+
+// Disarm stops the deadline.
+func (c *Call) Disarm() bool { return c.timer.Stop() }
+
+// Deadline, Done, Err and Value make Call the context of the engine's call. Done is
+// closed once, when a deadline passes; the instance is then never used again.
+func (c *Call) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c *Call) Done() <-chan struct{}       { return c.done }
+func (c *Call) Value(any) any               { return nil }
+func (c *Call) Err() error {
+	if c.expired.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// commit carries out the call's effects in order, up to the first that refuses.
+func (c *Call) commit() (abi.Reason, string) {
+	for i, e := range c.effects {
+		if reason, detail := e.Commit(); reason != abi.ReasonNone {
+			c.effects = append(c.effects[:0], c.effects[i+1:]...)
+			c.drop()
+			return reason, detail
+		}
+	}
+	c.effects = c.effects[:0]
+	return abi.ReasonNone, ""
+}
+
+// drop drops the call's effects.
+func (c *Call) drop() {
+	for _, e := range c.effects {
+		e.Drop()
+	}
+	c.effects = c.effects[:0]
+}

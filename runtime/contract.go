@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/kvrt/kvrt/abi"
+)
+
+// Engine is a Wasm engine. Compile is called once per loaded guest, never on the
+// dispatch path, and must not let one guest see another: names, memories and host
+// modules are its own.
+type Engine interface {
+	Name() string
+	Compile(ctx context.Context, wasm []byte, opts CompileOptions) (Module, error)
+}
+
+// CompileOptions is what a guest gets.
+type CompileOptions struct {
+	// Hosts are the granted capabilities that the module imports.
+	Hosts []HostModule
+	// MemoryPages caps the linear memory, in pages of 64 KiB.
+	MemoryPages uint32
+}
+
+// Module is a compiled guest.
+type Module interface {
+	// Instantiate makes an instance without running any of its code.
+	Instantiate(ctx context.Context) (Instance, error)
+	// Close frees the code. No instance is alive any more.
+	Close() error
+}
+
+// Instance is one instance of a guest. It is used by one goroutine at a time.
+type Instance interface {
+	// Has tells whether the module exports f.
+	Has(f Export) bool
+	// Call runs an export. stack holds the arguments and receives the result. c goes
+	// to the host functions unwrapped, and its deadline stops the guest. A failure
+	// is a *Trap; the instance is then never called again.
+	Call(c *Call, f Export, stack []uint64) error
+	// Memory is a view of the whole linear memory, valid until the guest runs again.
+	Memory() []byte
+	Close() error
+}
+
+// Export is one of the functions that the runtime calls.
+type Export uint8
+
+// The exports, in the order of [ExportNames].
+const (
+	ExportInitialize Export = iota
+	ExportArena
+	ExportInit
+	ExportParse
+	ExportHandle
+	ExportFormulate
+	ExportIdle
+	NumExports
+)
+
+// ExportNames returns the names that the ABI gives to the exports.
+func ExportNames() [NumExports]string {
+	return [NumExports]string{"_initialize", "kvrt_arena", "kvrt_init", "kvrt_parse", "kvrt_handle", "kvrt_formulate", "kvrt_idle"}
+}
+
+// HostModule is one capability: an import module that an operator may grant.
+type HostModule interface {
+	Name() string
+	Functions() []HostFunction
+}
+
+// HostFunction is one function of a capability, as abi.Contract describes it.
+//
+// Call reads its arguments from stack and leaves its result in stack[0]. The upper
+// halves of 32-bit arguments may be dirty: truncate before use. mem is a view of the
+// guest's memory for the length of this call only. An effect is not carried out but
+// handed to [Call.Defer].
+type HostFunction struct {
+	Name    string
+	Params  []abi.ValType
+	Results []abi.ValType
+	Call    func(c *Call, mem []byte, stack []uint64)
+}
+
+// Effect is what a host function does to the world. It is committed when the call's
+// action is accepted, and dropped otherwise. Exactly one of the two is called, on the
+// dispatching goroutine.
+type Effect interface {
+	// Commit carries the effect out. A reason other than none rejects the action.
+	Commit() (abi.Reason, string)
+	Drop()
+}
+
+// Observer receives counters from [Runtime.Observe], typically once per scrape. The
+// values are totals since the guest was loaded.
+type Observer interface {
+	Runtime(RuntimeStats)
+	Guest(GuestStats)
+}

@@ -1,0 +1,200 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// Request is one envelope, or a document of a foreign dialect, to dispatch.
+type Request struct {
+	Body     []byte
+	Format   abi.Format // FormatUnknown: told from the first byte
+	Dialect  string     // empty: Body is an envelope; else a loaded parser reads it
+	Identity hint.Identity
+	Forward  bool // make the envelope to pass on
+}
+
+// Response receives the results of a Dispatch. It is reused from call to call by one
+// goroutine at a time, and what it holds is valid until the next call.
+type Response struct {
+	// Results has one entry per action, in envelope order.
+	Results []hint.Result
+	// Forward is the envelope to pass on, when the request asked for it.
+	Forward []byte
+
+	start   uint32 // where to begin looking for a free instance
+	shard   *shard
+	frame   hint.Frame
+	groups  []group
+	groupOf []int32 // by guest, while routing: index into groups, plus 1
+	next    []int32 // by action: the next one of the same group, or -1
+	actions []int32 // of the group that is running
+	scratch []byte  // the frame of a guest that does not get the whole envelope
+	answer  []byte
+	text    []byte   // details and rewritten actions; Results and blocks refer to it
+	blocks  [][]byte // by action: what the handler made of it; empty when nobody rewrote
+	keep    []hint.Forward
+	clock   time.Time
+}
+
+// group is the actions of one envelope that go to one guest.
+type group struct {
+	guest       *guest
+	id          int32 // of the guest in its generation
+	first, last int32
+}
+
+// NewResponse makes a Response for the use of one goroutine at a time.
+func (r *Runtime) NewResponse() *Response {
+	n := r.hints.Add(1)
+	return &Response{start: n, shard: &r.shards[n%uint32(len(r.shards))]}
+}
+
+// Dispatch runs one envelope: it decodes all of it, gives each action to the handler
+// of its type, and puts one result per action into res. Only a malformed envelope, a
+// refusing parser, or a fatal failure of the native side is an error; everything else
+// is a result.
+//
+// It takes no lock and, once res has grown to its working size, allocates nothing.
+func (r *Runtime) Dispatch(req *Request, res *Response) error {
+	gen := r.current.Load()
+	if gen == nil {
+		return ErrClosed
+	}
+	res.shard.dispatches.Add(1)
+	if err := r.decode(gen, req, res); err != nil {
+		res.shard.malformed.Add(1)
+		return err
+	}
+	res.frame.Finish(req.Identity)
+	res.clock = time.Now()
+	res.reset()
+	for i := range res.frame.Len() {
+		a := res.frame.Action(i)
+		res.Results = append(res.Results, hint.Result{Index: i, ActionID: a.ID, ActionType: a.Type, ActionVersion: a.Version})
+		res.route(gen, i)
+	}
+	res.endRouting()
+	for i := 0; i < len(res.groups); i++ { // a group that is routed again is appended
+		if err := r.handleGroup(req, res, res.groups[i]); err != nil {
+			return err
+		}
+	}
+	r.report(req, res)
+	if req.Forward {
+		return res.forward(req, r.cfg.DropUnknown)
+	}
+	return nil
+}
+
+// route gives action i to its handler's group, or decides it here.
+func (res *Response) route(gen *generation, i int) {
+	a, out := res.frame.Action(i), &res.Results[i]
+	out.Generation = gen.number
+	reason, detail := a.Fault()
+	if reason == abi.ReasonMalformedAction || reason == abi.ReasonLimitExceeded {
+		res.unrouted(out, reason, detail)
+		return
+	}
+	id, known := gen.byType[string(a.Type)]
+	switch {
+	case !known:
+		res.unrouted(out, abi.ReasonUnsupportedActionType, "no loaded guest handles this action type")
+	case reason != abi.ReasonNone:
+		res.unrouted(out, reason, detail)
+	case a.Payload.Tag == abi.TagAbsent:
+		res.unrouted(out, abi.ReasonMalformedAction, "payload is missing")
+	default:
+		res.enqueue(gen, id, int32(i))
+	}
+}
+
+// handleGroup runs the actions of one guest on one instance. When an instance traps,
+// the rest goes on with another.
+func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
+	g := gr.guest
+	res.list(gr)
+	var s *slot
+	for pos, i := range res.actions {
+		out := &res.Results[i]
+		if s == nil {
+			var drained bool
+			if s, drained = g.pool.acquire(res.start, r.cfg.Wait); drained {
+				r.routeAgain(res, pos)
+				return nil
+			}
+			if s == nil {
+				res.reject(out, abi.ReasonHandlerUnavailable, "no instance was free in time")
+				continue
+			}
+			s.inst.call.begin(req.Identity, g.limits.Deadline)
+			if err := s.inst.write(res.guestFrame(s.inst)); err != nil {
+				s = g.noRoom(s, res, out, err)
+				continue
+			}
+		}
+		err := r.handle(g, s, req, res, out, uint32(pos))
+		if err != nil {
+			g.pool.poison(s)
+			s = nil
+			if fatal, ok := err.(*FatalError); ok {
+				return fatal
+			}
+		}
+	}
+	if s != nil {
+		g.pool.release(s)
+	}
+	return nil
+}
+
+// handle makes one call: one action in, one result out. Its effects take place only
+// if the action is accepted. An error means that the instance is used up.
+func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hint.Result, pos uint32) error {
+	call := s.inst.call
+	out.Guest = g.spec.Name
+	call.begin(req.Identity, g.limits.Deadline)
+	ret, err := s.inst.run(ExportHandle, pos)
+	if err == nil && call.fatal == nil {
+		res.verdict(s.inst, out, ret)
+	} else {
+		err = res.failed(s, out, err)
+	}
+	if out.Status == abi.StatusAccepted {
+		if reason, detail := call.commit(); reason != abi.ReasonNone {
+			res.reject(out, reason, detail)
+		}
+	} else {
+		call.drop()
+	}
+	now := time.Now()
+	out.DurationNS = int64(now.Sub(res.clock))
+	res.clock = now
+	s.stats.count(out, call)
+	return err
+}
+
+// report logs the results: all at debug, rejections once per type and reason.
+func (r *Runtime) report(req *Request, res *Response) {
+	for i := range res.Results {
+		out := &res.Results[i]
+		if out.Status == abi.StatusRejected && r.warned.first(out.Reason.String(), 0xffff, out.ActionType) {
+			r.logResult(slog.LevelWarn, "hint rejected (further ones of this type and reason are logged at debug)", req, res, out)
+		} else if r.debug {
+			r.logResult(slog.LevelDebug, "hint", req, res, out)
+		}
+	}
+	if v := res.frame.ProtocolVersion(); string(v) != "0.1" && r.warned.first("", 0xfffe, nil) {
+		r.log.Warn("protocol_version is not 0.1; going on", "protocol_version", string(v), "request_id", req.Identity.RequestID)
+	}
+}
+
+func (r *Runtime) logResult(level slog.Level, msg string, req *Request, res *Response, out *hint.Result) {
+	r.log.Log(context.Background(), level, msg, "request_id", req.Identity.RequestID, "message_id", string(res.frame.MessageID()),
+		"action_id", string(out.ActionID), "action_type", string(out.ActionType), "action_version", string(out.ActionVersion),
+		"status", out.Status.String(), "reason", out.Reason.String(), "detail", string(out.Detail), "guest", out.Guest, "generation", out.Generation)
+}

@@ -1,0 +1,113 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// decode fills res.frame from the request's bytes.
+func (r *Runtime) decode(gen *generation, req *Request, res *Response) error {
+	format := req.Format
+	if format == abi.FormatUnknown {
+		format = hint.Detect(req.Body)
+	}
+	if req.Dialect == "" {
+		return res.frame.Decode(format, req.Body, r.cfg.Limits)
+	}
+	for {
+		id, known := gen.byDialect[req.Dialect]
+		if !known {
+			return fmt.Errorf("%w: %q", ErrUnknownDialect, req.Dialect)
+		}
+		g := gen.guests[id]
+		s, drained := g.pool.acquire(res.start, r.cfg.Wait)
+		if drained {
+			if gen = r.current.Load(); gen == nil {
+				return ErrClosed
+			}
+			continue
+		}
+		if s == nil {
+			return &ParseError{g.spec.Name, abi.ReasonHandlerUnavailable, "no instance was free in time"}
+		}
+		return r.parse(g, s, format, req, res)
+	}
+}
+
+// parse makes one call of a parser: a foreign document in, an envelope out.
+func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res *Response) error {
+	frame := abi.BeginParse(res.scratch[:0], format, req.Body, req.Identity.RequestID, req.Dialect)
+	frame, doc, err := hint.AppendTree(frame, format, req.Body)
+	if err != nil {
+		doc = abi.Node{} // not JSON or msgpack: the parser has the raw bytes
+	}
+	res.scratch = abi.FinishParse(frame, doc)
+
+	res.clock = time.Now()
+	in, out := s.inst, hint.Result{Guest: g.spec.Name}
+	in.call.begin(req.Identity, g.limits.Deadline)
+	res.text = res.text[:0]
+	var ret int64
+	if err = in.write(res.scratch); err == nil {
+		ret, err = in.run(ExportParse, 0)
+	}
+	if err == errNoRoom {
+		res.reject(&out, abi.ReasonLimitExceeded, "the parser has no room for a document of this size: raise its limits.memory")
+		err = nil
+	} else if err != nil || in.call.fatal != nil {
+		err = res.failed(s, &out, err)
+	} else {
+		res.envelope(in, &out, ret, format, req.Body, r.cfg.Limits)
+	}
+	if out.Status == abi.StatusAccepted {
+		if reason, detail := in.call.commit(); reason != abi.ReasonNone {
+			res.reject(&out, reason, detail)
+		}
+	} else {
+		in.call.drop()
+	}
+	out.DurationNS = int64(time.Since(res.clock))
+	s.stats.count(&out, in.call)
+	if err != nil {
+		g.pool.poison(s)
+		if fatal, ok := err.(*FatalError); ok {
+			return fatal
+		}
+	} else {
+		g.pool.release(s)
+	}
+	if out.Status != abi.StatusAccepted {
+		return &ParseError{g.spec.Name, out.Reason, string(out.Detail)}
+	}
+	return nil
+}
+
+// envelope takes the envelope out of a parser's answer.
+func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format abi.Format, body []byte, lim hint.Limits) {
+	if ret <= 0 {
+		res.verdict(in, out, ret)
+		if ret == 0 {
+			res.reject(out, abi.ReasonHandlerError, "the parser accepted without an envelope")
+		}
+		return
+	}
+	var a abi.Answer
+	answer, err := in.answer(res.answer[:0], uint64(ret))
+	if err == nil {
+		res.answer = answer
+		a, err = abi.CheckAnswer(answer)
+	}
+	if err == nil && a.Status == abi.StatusAccepted {
+		if err = abi.CheckEnvelope(a.Body); err == nil {
+			err = res.frame.Load(format, a.Body, lim)
+		}
+	}
+	if err != nil {
+		res.reject(out, abi.ReasonHandlerError, err.Error())
+		return
+	}
+	out.Status, out.Reason, out.Detail = a.Status, a.Reason, res.store(a.Detail)
+}

@@ -1,0 +1,214 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// reset empties what the last dispatch left.
+func (res *Response) reset() {
+	res.Results, res.Forward = res.Results[:0], res.Forward[:0]
+	res.groups, res.next, res.text, res.blocks = res.groups[:0], res.next[:0], res.text[:0], res.blocks[:0]
+}
+
+// enqueue appends action i to the group of a guest. Actions are enqueued in order.
+func (res *Response) enqueue(gen *generation, id, i int32) {
+	for int32(len(res.next)) <= i {
+		res.next = append(res.next, -1)
+	}
+	for len(res.groupOf) <= int(id) {
+		res.groupOf = append(res.groupOf, 0)
+	}
+	res.next[i] = -1
+	if at := res.groupOf[id]; at > 0 {
+		gr := &res.groups[at-1]
+		res.next[gr.last], gr.last = i, i
+		return
+	}
+	res.groups = append(res.groups, group{gen.guests[id], id, i, i})
+	res.groupOf[id] = int32(len(res.groups))
+}
+
+// endRouting forgets which guest has which group.
+func (res *Response) endRouting() {
+	for i := range res.groups {
+		if id := res.groups[i].id; int(id) < len(res.groupOf) {
+			res.groupOf[id] = 0
+		}
+	}
+}
+
+// list puts the actions of a group into res.actions.
+func (res *Response) list(gr group) {
+	res.actions = res.actions[:0]
+	for i := gr.first; i >= 0; i = res.next[i] {
+		res.actions = append(res.actions, i)
+	}
+}
+
+// routeAgain routes the actions from position pos on by the generation that is
+// current now: their guest was replaced before an instance of it was taken.
+func (r *Runtime) routeAgain(res *Response, pos int) {
+	gen := r.current.Load()
+	for _, i := range res.actions[pos:] {
+		if gen == nil {
+			res.reject(&res.Results[i], abi.ReasonHandlerUnavailable, "the runtime is closing")
+			continue
+		}
+		res.route(gen, int(i))
+	}
+	res.endRouting()
+}
+
+// guestFrame is the frame of the group that is running: the envelope as it was
+// decoded when all of it goes to the guest, else a part of it.
+func (res *Response) guestFrame(in *instance) []byte {
+	raw := in.features&abi.FeatureRawPayload != 0
+	if len(res.actions) == res.frame.Len() && !raw {
+		return res.frame.Bytes()
+	}
+	res.scratch = res.frame.AppendSubset(res.scratch[:0], res.actions, raw)
+	return res.scratch
+}
+
+// noRoom ends an action whose frame could not be written, and says what becomes of
+// the slot.
+func (g *guest) noRoom(s *slot, res *Response, out *hint.Result, err error) *slot {
+	out.Guest = g.spec.Name
+	if errors.Is(err, errNoRoom) {
+		res.reject(out, abi.ReasonLimitExceeded, "the guest has no room for a frame of this size: raise its limits.memory")
+		s.stats.count(out, s.inst.call)
+		g.pool.release(s)
+		return nil
+	}
+	_ = res.failed(s, out, err)
+	s.stats.count(out, s.inst.call)
+	g.pool.poison(s)
+	return nil
+}
+
+// unrouted rejects an action that reaches no guest.
+func (res *Response) unrouted(out *hint.Result, reason abi.Reason, detail string) {
+	res.shard.unrouted[reasonIndex(reason)].Add(1)
+	res.reject(out, reason, detail)
+}
+
+// reject makes out a rejection.
+func (res *Response) reject(out *hint.Result, reason abi.Reason, detail string) {
+	out.Status, out.Reason = abi.StatusRejected, reason
+	out.Detail = nil
+	if detail != "" {
+		at := len(res.text)
+		res.text = append(res.text, detail[:min(len(detail), abi.MaxDetail)]...)
+		out.Detail = res.text[at:len(res.text):len(res.text)]
+	}
+}
+
+// store copies what must outlive the guest's next call.
+func (res *Response) store(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	at := len(res.text)
+	res.text = append(res.text, b...)
+	return res.text[at:len(res.text):len(res.text)]
+}
+
+// verdict reads what the guest answered.
+func (res *Response) verdict(in *instance, out *hint.Result, ret int64) {
+	switch {
+	case ret == 0:
+		out.Status = abi.StatusAccepted
+	case ret < 0:
+		reason, detail := abi.ReasonHandlerError, "the guest answered a reason that is not a guest's to give"
+		if given := abi.Reason(-ret); ret > -NumReasons && (given.FromGuest() || given == in.call.reason) {
+			reason, detail = given, ""
+			if reason == in.call.reason {
+				detail = in.call.detail
+			}
+		}
+		res.reject(out, reason, detail)
+	default:
+		if err := res.record(in, out, uint64(ret)); err != nil {
+			res.reject(out, abi.ReasonHandlerError, err.Error())
+		}
+	}
+}
+
+// record reads an answer record, and the rewritten action in it.
+func (res *Response) record(in *instance, out *hint.Result, ret uint64) (err error) {
+	if res.answer, err = in.answer(res.answer[:0], ret); err != nil {
+		return err
+	}
+	a, err := abi.CheckAnswer(res.answer)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.Status == abi.StatusRejected && a.Detail == nil && a.Reason == in.call.reason:
+		res.reject(out, a.Reason, in.call.detail)
+		return nil
+	case a.Status == abi.StatusAccepted && a.Body != nil:
+		if err := res.rewrite(out, a.Body); err != nil {
+			return err
+		}
+	}
+	out.Status, out.Reason, out.Detail = a.Status, a.Reason, res.store(a.Detail)
+	return nil
+}
+
+// rewrite keeps the action that a handler made of the one it was given. What it may
+// change is version and payload.
+func (res *Response) rewrite(out *hint.Result, block []byte) error {
+	if err := abi.CheckAction(block); err != nil {
+		return fmt.Errorf("the rewritten action: %w", err)
+	}
+	b := abi.Base(block)
+	if !bytes.Equal(b.Run(abi.GetSpan(b, abi.OffActionActionType)), out.ActionType) || !bytes.Equal(b.Run(abi.GetSpan(b, abi.OffActionActionID)), out.ActionID) {
+		return errors.New("the rewritten action has another id or type: a handler may change version and payload")
+	}
+	for len(res.blocks) <= out.Index {
+		res.blocks = append(res.blocks, nil)
+	}
+	res.blocks[out.Index] = res.store(block)
+	return nil
+}
+
+// failed turns a trap into a result; only a fatal failure is passed on as such.
+func (res *Response) failed(s *slot, out *hint.Result, err error) error {
+	if fatal := s.inst.call.fatal; fatal != nil {
+		res.reject(out, abi.ReasonHandlerError, fatal.Error())
+		return &FatalError{out.Guest, fatal}
+	}
+	t, ok := err.(*Trap)
+	if !ok {
+		t = &Trap{TrapGuest, err.Error()}
+	}
+	s.stats.traps[t.Kind]++
+	res.reject(out, t.Reason(), t.Msg)
+	return t
+}
+
+// forward makes the envelope to pass on: accepted actions in order, as they came or
+// as their handler rewrote them, and those of unknown types unless they are dropped.
+func (res *Response) forward(req *Request, dropUnknown bool) (err error) {
+	res.keep = res.keep[:0]
+	for i := range res.Results {
+		out := &res.Results[i]
+		unknown := out.Guest == "" && out.Reason == abi.ReasonUnsupportedActionType
+		if out.Status != abi.StatusAccepted && (!unknown || dropUnknown) {
+			continue
+		}
+		f := hint.Forward{Index: i}
+		if i < len(res.blocks) {
+			f.Block = res.blocks[i]
+		}
+		res.keep = append(res.keep, f)
+	}
+	res.Forward, err = hint.AppendEnvelope(res.Forward[:0], res.frame.Format(), &res.frame, res.keep)
+	return err
+}

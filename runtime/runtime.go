@@ -1,0 +1,360 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// Config configures a Runtime. Only Engine is required.
+type Config struct {
+	Engine Engine
+	// Hosts are the capabilities that this host offers.
+	Hosts []HostModule
+	// Limits of the envelopes that are decoded.
+	Limits hint.Limits
+	// DropUnknown leaves actions of unknown types out of the forward envelope.
+	DropUnknown bool
+	// Wait is how long a call waits for a free instance. Default 5 ms.
+	Wait time.Duration
+	// Log receives results (debug), rejections (warn, once per type and reason),
+	// lifecycle events and the guests' lines. Default: nothing is logged.
+	Log *slog.Logger
+	// CheckParameters, when set, holds a guest's parameters (a JSON object) against
+	// the JSON Schema in its manifest.
+	CheckParameters func(schema, parameters []byte) error
+}
+
+// Runtime holds the loaded guests and dispatches to them. All methods may be called
+// from many goroutines.
+type Runtime struct {
+	cfg     Config
+	log     *slog.Logger
+	debug   bool
+	hosts   map[string]HostModule
+	started time.Time
+	warned  warnOnce
+
+	current atomic.Pointer[generation]
+	hints   atomic.Uint32 // spreads Responses over instances
+	shards  [16]shard
+
+	mu      sync.Mutex // guards what follows: one build at a time
+	history map[string][]GuestSpec
+	swaps   atomic.Uint64
+	failed  atomic.Uint64
+	retired []*guest // drained, not seen closed yet
+	closed  bool
+}
+
+// shard counts what belongs to no guest; a Response always counts in the same one.
+type shard struct {
+	dispatches, malformed atomic.Uint64
+	unrouted              [NumReasons]atomic.Uint64
+	_                     [64]byte
+}
+
+// generation is one immutable set of loaded guests.
+type generation struct {
+	number    uint64
+	guests    []*guest // in the order of the specifications
+	byType    map[string]int32
+	byDialect map[string]int32
+}
+
+// New makes a runtime without guests.
+func New(cfg Config) (*Runtime, error) {
+	if cfg.Engine == nil {
+		return nil, errors.New("runtime.Config.Engine is required")
+	}
+	if cfg.Wait <= 0 {
+		cfg.Wait = 5 * time.Millisecond
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Runtime{cfg: cfg, log: cfg.Log, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
+	r.debug = cfg.Log.Enabled(context.Background(), slog.LevelDebug)
+	for _, h := range cfg.Hosts {
+		if _, twice := r.hosts[h.Name()]; twice {
+			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())
+		}
+		r.hosts[h.Name()] = h
+	}
+	r.current.Store(&generation{})
+	return r, nil
+}
+
+func (r *Runtime) hostNames() []string {
+	names := make([]string, 0, len(r.hosts))
+	for n := range r.hosts {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Apply makes the guests exactly those of specs, in one generation. Guests whose
+// specification did not change are kept as they are. When any guest is refused,
+// nothing changes.
+func (r *Runtime) Apply(ctx context.Context, specs []GuestSpec) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.offer(ctx, specs)
+}
+
+// Load adds a guest. A guest of that name must not be loaded.
+func (r *Runtime) Load(ctx context.Context, spec GuestSpec) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	specs := r.specs()
+	if slices.ContainsFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name }) {
+		return &LoadError{spec.Name, []Problem{{"spec/name", spec.Name, "a guest of that name is loaded: swap it, or choose another name"}}}
+	}
+	return r.offer(ctx, append(specs, spec))
+}
+
+// Swap replaces the guest of spec's name.
+func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	specs := r.specs()
+	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name })
+	if i < 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownGuest, spec.Name)
+	}
+	specs[i] = spec
+	return r.offer(ctx, specs)
+}
+
+// Unload removes a guest.
+func (r *Runtime) Unload(ctx context.Context, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	specs := r.specs()
+	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
+	}
+	return r.offer(ctx, slices.Delete(specs, i, i+1))
+}
+
+// Rollback replaces a guest by what it was before its last change.
+func (r *Runtime) Rollback(ctx context.Context, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	specs := r.specs()
+	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
+	}
+	past := r.history[name]
+	if len(past) == 0 {
+		return fmt.Errorf("%w: %s has not been changed since it was loaded", ErrNoHistory, name)
+	}
+	specs[i] = past[len(past)-1]
+	if err := r.offer(ctx, specs); err != nil {
+		return err
+	}
+	r.history[name] = past[:len(past)-1]
+	return nil
+}
+
+// Specs returns what is loaded.
+func (r *Runtime) Specs() []GuestSpec {
+	gen := r.current.Load()
+	specs := make([]GuestSpec, len(gen.guests))
+	for i, g := range gen.guests {
+		specs[i] = g.spec
+	}
+	return specs
+}
+
+func (r *Runtime) specs() []GuestSpec { return r.Specs() }
+
+// maxHistory is how many earlier specifications of a guest are kept.
+const maxHistory = 8
+
+// offer builds the generation of specs and, when every new guest is ready, makes it
+// the current one.
+func (r *Runtime) offer(ctx context.Context, specs []GuestSpec) error {
+	if r.closed {
+		return ErrClosed
+	}
+	old := r.current.Load()
+	next, built, err := r.build(ctx, old, specs)
+	if err != nil {
+		for _, g := range built {
+			g.pool.drain()
+		}
+		r.failed.Add(1)
+		r.log.Warn("generation refused; the running one stays", "generation", old.number, "error", err)
+		return err
+	}
+	r.current.Store(next)
+	r.swaps.Add(1)
+	for _, g := range old.guests {
+		if slices.Contains(next.guests, g) {
+			continue
+		}
+		g.pool.drain()
+		r.retired = append(r.retired, g)
+		if slices.ContainsFunc(specs, func(s GuestSpec) bool { return s.Name == g.spec.Name }) {
+			past := append(r.history[g.spec.Name], g.spec)
+			r.history[g.spec.Name] = past[max(0, len(past)-maxHistory):]
+		} else {
+			delete(r.history, g.spec.Name)
+		}
+	}
+	r.retired = slices.DeleteFunc(r.retired, func(g *guest) bool {
+		select {
+		case <-g.pool.closed:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, g := range built {
+		r.log.Info("guest loaded", "guest", g.spec.Name, "version", g.info.Manifest.Version, "sha256", g.info.SHA256, "generation", next.number)
+	}
+	return nil
+}
+
+// build makes the generation of specs; built are the guests that old did not have.
+func (r *Runtime) build(ctx context.Context, old *generation, specs []GuestSpec) (next *generation, built []*guest, err error) {
+	next = &generation{number: old.number + 1, byType: map[string]int32{}, byDialect: map[string]int32{}}
+	names := map[string]bool{}
+	for _, spec := range specs {
+		if names[spec.Name] {
+			return nil, built, &LoadError{spec.Name, []Problem{{"spec/name", spec.Name, "two guests have this name"}}}
+		}
+		names[spec.Name] = true
+		i := slices.IndexFunc(old.guests, func(g *guest) bool { return g.spec.equal(&spec) })
+		var g *guest
+		if i >= 0 {
+			g = old.guests[i]
+		} else {
+			if g, err = r.load(ctx, spec); err != nil {
+				return nil, built, err
+			}
+			g.generation = next.number
+			built = append(built, g)
+		}
+		if err := next.add(g); err != nil {
+			return nil, built, err
+		}
+	}
+	return next, built, nil
+}
+
+// add enters a guest into the routes. A declared action type has one handler, and a
+// dialect one parser.
+func (gen *generation) add(g *guest) error {
+	id := int32(len(gen.guests))
+	gen.guests = append(gen.guests, g)
+	taken := func(what, name string, by int32) error {
+		return &LoadError{g.spec.Name, []Problem{{"route/" + what, name, "guest " + gen.guests[by].spec.Name + " has it already: one generation has one guest for each"}}}
+	}
+	if m := g.info.Manifest; m.Has(abi.RoleHandler) {
+		for _, t := range m.ActionTypes {
+			if by, twice := gen.byType[t.Type]; twice {
+				return taken("action-type", t.Type, by)
+			}
+			gen.byType[t.Type] = id
+		}
+	}
+	for _, d := range g.info.Manifest.Dialects {
+		if by, twice := gen.byDialect[d]; twice {
+			return taken("dialect", d, by)
+		}
+		gen.byDialect[d] = id
+	}
+	return nil
+}
+
+// Close stops taking work, waits until calls in flight have ended or ctx is done, and
+// frees everything.
+func (r *Runtime) Close(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	old := r.current.Swap(nil)
+	for _, g := range old.guests {
+		g.pool.drain()
+	}
+	for _, g := range append(r.retired, old.guests...) {
+		select {
+		case <-g.pool.closed:
+		case <-ctx.Done():
+			return fmt.Errorf("guest %s still has calls in flight: %w", g.spec.Name, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Generation is the number of the generation that is current.
+func (r *Runtime) Generation() uint64 {
+	if gen := r.current.Load(); gen != nil {
+		return gen.number
+	}
+	return 0
+}
+
+// Observe hands the counters to o.
+func (r *Runtime) Observe(o Observer) {
+	gen := r.current.Load()
+	if gen == nil {
+		return
+	}
+	s := RuntimeStats{Generation: gen.number, Guests: len(gen.guests), Swaps: r.swaps.Load(), FailedSwaps: r.failed.Load()}
+	for i := range r.shards {
+		sh := &r.shards[i]
+		s.Dispatches += sh.dispatches.Load()
+		s.Malformed += sh.malformed.Load()
+		for j := range sh.unrouted {
+			s.Unrouted[j] += sh.unrouted[j].Load()
+		}
+	}
+	o.Runtime(s)
+	for _, g := range gen.guests {
+		st := GuestStats{Name: g.spec.Name, Version: g.info.Manifest.Version, SHA256: g.info.SHA256, Generation: g.generation}
+		g.pool.stats(&st)
+		o.Guest(st)
+	}
+}
+
+// GuestInfo describes a loaded guest.
+type GuestInfo struct {
+	Spec       GuestSpec
+	Limits     Limits // with defaults
+	Info       *Info
+	Generation uint64 // the one that loaded it
+	History    int    // how many times it can be rolled back
+}
+
+// Guests describes what is loaded, in order.
+func (r *Runtime) Guests() []GuestInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gen := r.current.Load()
+	if gen == nil {
+		return nil
+	}
+	out := make([]GuestInfo, len(gen.guests))
+	for i, g := range gen.guests {
+		out[i] = GuestInfo{g.spec, g.limits, g.info, g.generation, len(r.history[g.spec.Name])}
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// GuestSpec is one guest of a generation: a module and what the operator says of it.
+type GuestSpec struct {
+	// Name is unique among the loaded guests.
+	Name string
+	// Module is the core Wasm module.
+	Module []byte
+	// Source says where the module came from, for people: a path or embedded:NAME.
+	Source string
+	// SHA256, when given, is the digest in hex that Module must have.
+	SHA256 string
+	// Grants are the capabilities that the guest may import.
+	Grants []string
+	// Parameters is a JSON object for the guest, or empty.
+	Parameters []byte
+	Limits     Limits
+}
+
+// Limits bound one guest. A field that is 0 has its default.
+type Limits struct {
+	// Memory is the linear memory of one instance in bytes, a multiple of 64 KiB.
+	// Default: what the manifest asks for up to MaxMemory, or 1 MiB.
+	Memory uint64
+	// Instances is how many calls run side by side. Default: twice GOMAXPROCS.
+	Instances int
+	// Deadline bounds a role call. Default 50 ms.
+	Deadline time.Duration
+	// InitDeadline bounds the start of an instance and the smoke call. Default 1 s.
+	InitDeadline time.Duration
+	// Fuel bounds a role call in instructions. It is kept and reported; this version
+	// does not meter and relies on Deadline.
+	Fuel uint64
+}
+
+// Defaults of Limits.
+const (
+	DefaultMemory       = 1 << 20
+	DefaultFuel         = 200_000
+	DefaultDeadline     = 50 * time.Millisecond
+	DefaultInitDeadline = time.Second
+	// MaxMemory is what a manifest may ask for without the operator's word.
+	MaxMemory    = 16 << 20
+	maxInstances = 1024
+	pageSize     = 64 << 10
+)
+
+// withDefaults fills in what is 0; memory is what the manifest asks for.
+func (l Limits) withDefaults(manifestMemory, manifestFuel uint64) Limits {
+	if l.Memory == 0 {
+		l.Memory = DefaultMemory
+		if manifestMemory > 0 {
+			l.Memory = min(manifestMemory, MaxMemory)
+		}
+	}
+	l.Memory = (l.Memory + pageSize - 1) / pageSize * pageSize
+	if l.Instances <= 0 {
+		l.Instances = 2 * runtime.GOMAXPROCS(0)
+	}
+	l.Instances = min(l.Instances, maxInstances)
+	if l.Deadline <= 0 {
+		l.Deadline = DefaultDeadline
+	}
+	if l.InitDeadline <= 0 {
+		l.InitDeadline = DefaultInitDeadline
+	}
+	if l.Fuel == 0 {
+		l.Fuel = DefaultFuel
+		if manifestFuel > 0 {
+			l.Fuel = manifestFuel
+		}
+	}
+	return l
+}
+
+// equal tells whether the two would load the same guest. Source is for people and
+// does not count.
+func (s *GuestSpec) equal(o *GuestSpec) bool {
+	return s.Name == o.Name && s.SHA256 == o.SHA256 && s.Limits == o.Limits &&
+		slices.Equal(s.Grants, o.Grants) && bytes.Equal(s.Parameters, o.Parameters) && bytes.Equal(s.Module, o.Module)
+}

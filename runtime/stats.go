@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"math/bits"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// NumReasons bounds the reason codes that are counted apart; a larger one counts as
+// handler_error.
+const NumReasons = 32
+
+// DurationBuckets is the number of buckets of a [Durations].
+const DurationBuckets = 28 * 4
+
+// DurationSchema and DurationFirst place the buckets among those of a Prometheus
+// native histogram: bucket i has the upper bound 2^((DurationFirst+i)/4) seconds.
+const (
+	DurationSchema = 2
+	DurationFirst  = -24 * 4
+)
+
+// Durations is a histogram of call durations, four buckets to a power of two. The
+// first holds everything up to 60 ns, the last everything above 11 s.
+type Durations struct {
+	Buckets [DurationBuckets]uint64
+	SumNS   uint64
+}
+
+func (d *Durations) add(ns int64) {
+	d.SumNS += uint64(ns)
+	d.Buckets[durationBucket(uint64(ns))]++
+}
+
+func (d *Durations) merge(o *Durations) {
+	for i, n := range o.Buckets {
+		d.Buckets[i] += n
+	}
+	d.SumNS += o.SumNS
+}
+
+// durationBucket finds the bucket of ns. In units of 2^-54 s the leading bit gives
+// the power of two, and the bits below it the quarter.
+func durationBucket(ns uint64) int {
+	const unitsPerNS = 18014398 // 2^54 / 1e9
+	v := min(ns, 1<<38) * unitsPerNS
+	if v == 0 {
+		return 0
+	}
+	e := bits.Len64(v) - 1
+	m := v << (62 - e) // in [2^62, 2^63)
+	q := 1
+	// 2^(62 + 1/4), 2^(62 + 1/2), 2^(62 + 3/4)
+	if m > 6521908912666391552 {
+		q = 3
+		if m > 7755900482342532096 {
+			q = 4
+		}
+	} else if m > 5484249825272419328 {
+		q = 2
+	}
+	return min(max((e-54)*4+q-DurationFirst, 0), DurationBuckets-1)
+}
+
+// GuestStats is what one loaded guest has done, merged over its instances.
+type GuestStats struct {
+	Name       string
+	Version    string
+	SHA256     string
+	Generation uint64 // the generation that loaded it
+
+	Calls      uint64
+	Accepted   uint64
+	Rejected   [NumReasons]uint64 // by reason
+	Traps      [4]uint64          // by TrapKind
+	LogDropped uint64
+	Fuel       uint64
+	Durations  Durations
+
+	Instances   int    // configured
+	Vacant      int    // trapped and not replaced yet
+	Unavailable uint64 // calls that found no free instance in time
+	MemoryBytes uint64 // linear memory of all instances
+}
+
+// RuntimeStats is what the runtime itself has done.
+type RuntimeStats struct {
+	Generation  uint64
+	Guests      int
+	Dispatches  uint64
+	Malformed   uint64
+	Unrouted    [NumReasons]uint64 // actions rejected before any guest, by reason
+	Swaps       uint64             // generations offered
+	FailedSwaps uint64             // builds that changed nothing
+}
+
+// slotStats are the counters of one instance: plain fields of whoever holds it.
+type slotStats struct {
+	calls, accepted, fuel, logDropped uint64
+	rejected                          [NumReasons]uint64
+	traps                             [4]uint64
+	durations                         Durations
+}
+
+// count counts one call and its result.
+func (s *slotStats) count(out *hint.Result, c *Call) {
+	s.calls++
+	if out.Status == abi.StatusAccepted {
+		s.accepted++
+	} else {
+		s.rejected[reasonIndex(out.Reason)]++
+	}
+	s.fuel += out.Fuel
+	s.logDropped += c.logDropped
+	s.durations.add(out.DurationNS)
+}
+
+func reasonIndex(r abi.Reason) int {
+	if r >= NumReasons {
+		r = abi.ReasonHandlerError
+	}
+	return int(r)
+}
+
+func (g *GuestStats) merge(s *slotStats) {
+	g.Calls += s.calls
+	g.Accepted += s.accepted
+	g.Fuel += s.fuel
+	g.LogDropped += s.logDropped
+	for i := range s.rejected {
+		g.Rejected[i] += s.rejected[i]
+	}
+	for i := range s.traps {
+		g.Traps[i] += s.traps[i]
+	}
+	g.Durations.merge(&s.durations)
+}

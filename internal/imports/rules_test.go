@@ -31,10 +31,9 @@ var modules = []struct{ module, importers, why string }{
 	{"github.com/tetratelabs/wazero", "runtime/wazero/...", "an engine's library stays behind the runtime's interfaces"},
 	{"github.com/bytecodealliance/wasmtime-go", "runtime/wasmtime/...", "an engine's library stays behind the runtime's interfaces"},
 	{"gopkg.in/yaml.v3", "config/...", "one strict reader, with line numbers, serves the daemon and every verb"},
-	{"github.com/santhosh-tekuri/jsonschema/v6", "config/...", "guests' parameters are checked where configuration is read"},
 	{"github.com/prometheus", "server/...", "below the daemon, counters are read through an Observer"},
 	{"github.com/spf13", "cmd/...", "flags and verbs are the command's own business"},
-	{"golang.org/x/sys", "runtime/wazero/... hosts/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket"},
+	{"golang.org/x/sys", "runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder"},
 }
 
 // links lists what a program must not link through these packages, however far

@@ -1,0 +1,2 @@
+;; Exceptions: a tag, exported.
+(module (tag (export "oops") (param i32)))

@@ -1,0 +1,2 @@
+;; 64-bit addresses.
+(module (memory (export "memory") i64 1))

@@ -1,0 +1,2 @@
+;; Two memories.
+(module (memory (export "memory") 1) (memory 1))

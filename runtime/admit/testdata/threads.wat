@@ -1,0 +1,2 @@
+;; Threads: a shared memory.
+(module (memory (export "memory") 1 2 shared))

@@ -39,6 +39,15 @@ type Table struct {
 	Enums     []Enum
 	Records   []Record
 	Functions []Function
+	Limits    []Limit
+}
+
+// Limit is a bound that every host of version 1 holds by default.
+type Limit struct {
+	Name  string
+	Value uint64
+	Unit  string
+	Doc   string
 }
 
 // Export is a function that a guest exports.
@@ -104,7 +113,7 @@ type Param struct {
 
 // Contract returns the table of ABI version 1.
 func Contract() Table {
-	return Table{Exports: exports(), Enums: enums(), Records: records(), Functions: functions()}
+	return Table{Exports: exports(), Enums: enums(), Records: records(), Functions: functions(), Limits: limits()}
 }
 
 func exports() []Export {

@@ -1,0 +1,30 @@
+package abi
+
+// Defaults of a host. An operator may set others for a guest; a manifest may ask for
+// more. A guest that stays within the defaults runs on every host of version 1.
+const (
+	DefaultMemory         = 1 << 20 // bytes of linear memory
+	DefaultDeadlineMS     = 50      // one role call
+	DefaultInitDeadlineMS = 1000    // _initialize, kvrt_arena and kvrt_init of one instance together
+	DefaultFuel           = 200_000 // one role call
+	DefaultCallDepth      = 256 << 10
+	MaxLogLines           = 16   // lines of one call
+	MaxLogLine            = 1024 // bytes of one line
+	FirstArena            = 4096 // bytes that kvrt_arena is asked for first, at least
+)
+
+func limits() []Limit {
+	return []Limit{
+		{"MaxDepth", MaxDepth, "containers", "How deep a payload tree nests: a map or array lies in at most 31 others."},
+		{"MaxDetail", MaxDetail, "bytes", "What is kept of a detail."},
+		{"MaxManifest", MaxManifest, "bytes", "The manifest's JSON."},
+		{"MaxLogLines", MaxLogLines, "lines a call", "More are dropped and counted."},
+		{"MaxLogLine", MaxLogLine, "bytes", "What is kept of a log line."},
+		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},
+		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
+		{"DefaultDeadline", DefaultDeadlineMS, "ms", "One role call, or one kvrt_idle. Past it the instance is stopped: handler_timeout."},
+		{"DefaultInitDeadline", DefaultInitDeadlineMS, "ms", "_initialize, the first kvrt_arena and kvrt_init of one instance."},
+		{"DefaultFuel", DefaultFuel, "fuel", "One role call, on a host that meters fuel. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
+		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth, on a host that meters fuel: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
+	}
+}

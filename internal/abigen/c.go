@@ -65,13 +65,7 @@ func cEnum(p *page, e abi.Enum) {
 	p.line("")
 }
 
-// cName names the type of a record. A function of the same name keeps it.
-func cName(record string) string {
-	if record == "FetchStatus" {
-		return "kvrt_fetch_status_t"
-	}
-	return "kvrt_" + snake(record)
-}
+func cName(record string) string { return "kvrt_" + snake(record) + "_t" }
 
 // cField spells a field so that neither C nor C++ reads it as a keyword.
 func cField(name string) string {
@@ -83,7 +77,7 @@ func cField(name string) string {
 
 func cRecord(p *page, r abi.Record) {
 	name := cName(r.Name)
-	p.line("/* %s: %s */\ntypedef struct %s {", r.Name, r.Doc, name)
+	p.line("/* %s: %s */\ntypedef struct {", r.Name, r.Doc)
 	for _, f := range r.Fields {
 		typ, scalar := cTypes[f.Type]
 		if !scalar {

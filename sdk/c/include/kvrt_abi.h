@@ -153,189 +153,189 @@ enum {
 };
 
 /* Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty. */
-typedef struct kvrt_span {
+typedef struct {
 	uint32_t off; /* 0 */
 	uint32_t len; /* 4 */
-} kvrt_span;
-KVRT_ASSERT(sizeof(kvrt_span) == 8);
-KVRT_ASSERT(offsetof(kvrt_span, off) == 0);
-KVRT_ASSERT(offsetof(kvrt_span, len) == 4);
+} kvrt_span_t;
+KVRT_ASSERT(sizeof(kvrt_span_t) == 8);
+KVRT_ASSERT(offsetof(kvrt_span_t, off) == 0);
+KVRT_ASSERT(offsetof(kvrt_span_t, len) == 4);
 
 /* Node: One value of a payload tree. Offsets are relative to the base of the record that holds the tree's root. */
-typedef struct kvrt_node {
+typedef struct {
 	uint8_t tag; /* 0: Tag */
 	uint8_t ext; /* 1: extension type (Ext), else 0 */
 	uint16_t zero; /* 2: 0 */
 	uint32_t len; /* 4: bytes, elements or entries; 0 for scalars */
 	uint64_t val; /* 8: the scalar, or an offset below 2^32 */
-} kvrt_node;
-KVRT_ASSERT(sizeof(kvrt_node) == 16);
-KVRT_ASSERT(offsetof(kvrt_node, tag) == 0);
-KVRT_ASSERT(offsetof(kvrt_node, ext) == 1);
-KVRT_ASSERT(offsetof(kvrt_node, zero) == 2);
-KVRT_ASSERT(offsetof(kvrt_node, len) == 4);
-KVRT_ASSERT(offsetof(kvrt_node, val) == 8);
+} kvrt_node_t;
+KVRT_ASSERT(sizeof(kvrt_node_t) == 16);
+KVRT_ASSERT(offsetof(kvrt_node_t, tag) == 0);
+KVRT_ASSERT(offsetof(kvrt_node_t, ext) == 1);
+KVRT_ASSERT(offsetof(kvrt_node_t, zero) == 2);
+KVRT_ASSERT(offsetof(kvrt_node_t, len) == 4);
+KVRT_ASSERT(offsetof(kvrt_node_t, val) == 8);
 
 /* Entry: One entry of a map. */
-typedef struct kvrt_entry {
-	kvrt_node key; /* 0: a string in JSON; msgpack maps may have other keys */
-	kvrt_node val; /* 16 */
-} kvrt_entry;
-KVRT_ASSERT(sizeof(kvrt_entry) == 32);
-KVRT_ASSERT(offsetof(kvrt_entry, key) == 0);
-KVRT_ASSERT(offsetof(kvrt_entry, val) == 16);
+typedef struct {
+	kvrt_node_t key; /* 0: a string in JSON; msgpack maps may have other keys */
+	kvrt_node_t val; /* 16 */
+} kvrt_entry_t;
+KVRT_ASSERT(sizeof(kvrt_entry_t) == 32);
+KVRT_ASSERT(offsetof(kvrt_entry_t, key) == 0);
+KVRT_ASSERT(offsetof(kvrt_entry_t, val) == 16);
 
 /* InitFrame: What kvrt_init receives. Base: the frame. */
-typedef struct kvrt_init_frame {
+typedef struct {
 	uint32_t kind; /* 0: Kind Init */
 	uint32_t size; /* 4: bytes of the frame */
 	uint64_t features; /* 8: Feature bits offered */
-	kvrt_span guest_name; /* 16: the name the operator gave this guest */
+	kvrt_span_t guest_name; /* 16: the name the operator gave this guest */
 	uint32_t abi_minor; /* 24: minor version of the host */
 	uint32_t zero; /* 28: 0 */
-	kvrt_node parameters; /* 32: the operator's parameters; Absent when none */
-} kvrt_init_frame;
-KVRT_ASSERT(sizeof(kvrt_init_frame) == 48);
-KVRT_ASSERT(offsetof(kvrt_init_frame, kind) == 0);
-KVRT_ASSERT(offsetof(kvrt_init_frame, size) == 4);
-KVRT_ASSERT(offsetof(kvrt_init_frame, features) == 8);
-KVRT_ASSERT(offsetof(kvrt_init_frame, guest_name) == 16);
-KVRT_ASSERT(offsetof(kvrt_init_frame, abi_minor) == 24);
-KVRT_ASSERT(offsetof(kvrt_init_frame, zero) == 28);
-KVRT_ASSERT(offsetof(kvrt_init_frame, parameters) == 32);
+	kvrt_node_t parameters; /* 32: the operator's parameters; Absent when none */
+} kvrt_init_frame_t;
+KVRT_ASSERT(sizeof(kvrt_init_frame_t) == 48);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, size) == 4);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, features) == 8);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, guest_name) == 16);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, abi_minor) == 24);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, zero) == 28);
+KVRT_ASSERT(offsetof(kvrt_init_frame_t, parameters) == 32);
 
 /* ParseFrame: What kvrt_parse receives. Base: the frame. */
-typedef struct kvrt_parse_frame {
+typedef struct {
 	uint32_t kind; /* 0: Kind Parse */
 	uint32_t size; /* 4: bytes of the frame */
 	uint32_t format; /* 8: Format of raw */
 	uint32_t zero; /* 12: 0 */
-	kvrt_span raw; /* 16: the bytes as they were sent */
-	kvrt_span request_id; /* 24 */
-	kvrt_span dialect; /* 32: the dialect's name */
-	kvrt_node document; /* 40: raw as a tree when it is JSON or msgpack; else Absent */
-} kvrt_parse_frame;
-KVRT_ASSERT(sizeof(kvrt_parse_frame) == 56);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, kind) == 0);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, size) == 4);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, format) == 8);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, zero) == 12);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, raw) == 16);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, request_id) == 24);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, dialect) == 32);
-KVRT_ASSERT(offsetof(kvrt_parse_frame, document) == 40);
+	kvrt_span_t raw; /* 16: the bytes as they were sent */
+	kvrt_span_t request_id; /* 24 */
+	kvrt_span_t dialect; /* 32: the dialect's name */
+	kvrt_node_t document; /* 40: raw as a tree when it is JSON or msgpack; else Absent */
+} kvrt_parse_frame_t;
+KVRT_ASSERT(sizeof(kvrt_parse_frame_t) == 56);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, size) == 4);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, format) == 8);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, zero) == 12);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, raw) == 16);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, request_id) == 24);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, dialect) == 32);
+KVRT_ASSERT(offsetof(kvrt_parse_frame_t, document) == 40);
 
 /* EnvelopeFrame: A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0. */
-typedef struct kvrt_envelope_frame {
+typedef struct {
 	uint32_t kind; /* 0: Kind Envelope */
 	uint32_t size; /* 4: bytes of the frame */
-	kvrt_span protocol_version; /* 8 */
-	kvrt_span message_id; /* 16 */
+	kvrt_span_t protocol_version; /* 8 */
+	kvrt_span_t message_id; /* 16 */
 	uint32_t actions; /* 24: offset of u32[count]: offsets of Action records, each 8-byte aligned */
 	uint32_t count; /* 28: number of actions listed */
-	kvrt_span request_id; /* 32: the request that the envelope is attached to */
-	kvrt_span engine; /* 40: the serving engine that asks */
+	kvrt_span_t request_id; /* 32: the request that the envelope is attached to */
+	kvrt_span_t engine; /* 40: the serving engine that asks */
 	uint32_t leg; /* 48: Leg */
 	uint32_t dp_rank; /* 52: data-parallel rank */
 	uint32_t attempt; /* 56: retry number */
 	uint32_t total; /* 60: number of actions in the whole envelope */
 	uint64_t zero; /* 64: 0 */
-} kvrt_envelope_frame;
-KVRT_ASSERT(sizeof(kvrt_envelope_frame) == 72);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, kind) == 0);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, size) == 4);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, protocol_version) == 8);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, message_id) == 16);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, actions) == 24);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, count) == 28);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, request_id) == 32);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, engine) == 40);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, leg) == 48);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, dp_rank) == 52);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, attempt) == 56);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, total) == 60);
-KVRT_ASSERT(offsetof(kvrt_envelope_frame, zero) == 64);
+} kvrt_envelope_frame_t;
+KVRT_ASSERT(sizeof(kvrt_envelope_frame_t) == 72);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, size) == 4);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, protocol_version) == 8);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, message_id) == 16);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, actions) == 24);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, count) == 28);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, request_id) == 32);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, engine) == 40);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, leg) == 48);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, dp_rank) == 52);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, attempt) == 56);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, total) == 60);
+KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, zero) == 64);
 
 /* Action: One action. Base: the record itself, so that it can be moved as one run of size bytes. */
-typedef struct kvrt_action {
+typedef struct {
 	uint32_t size; /* 0: bytes of the record with everything it refers to, a multiple of 8 */
 	uint32_t index; /* 4: position in the envelope */
-	kvrt_span action_id; /* 8 */
-	kvrt_span action_type; /* 16 */
-	kvrt_span action_version; /* 24: absent counts as 1.0 where a rule says so */
-	kvrt_span raw; /* 32: the payload as it was sent (feature raw_payload), else absent */
+	kvrt_span_t action_id; /* 8 */
+	kvrt_span_t action_type; /* 16 */
+	kvrt_span_t action_version; /* 24: absent counts as 1.0 where a rule says so */
+	kvrt_span_t raw; /* 32: the payload as it was sent (feature raw_payload), else absent */
 	uint32_t raw_format; /* 40: Format of raw */
 	uint32_t zero; /* 44: 0 */
-	kvrt_node payload; /* 48: root of the payload tree */
-} kvrt_action;
-KVRT_ASSERT(sizeof(kvrt_action) == 64);
-KVRT_ASSERT(offsetof(kvrt_action, size) == 0);
-KVRT_ASSERT(offsetof(kvrt_action, index) == 4);
-KVRT_ASSERT(offsetof(kvrt_action, action_id) == 8);
-KVRT_ASSERT(offsetof(kvrt_action, action_type) == 16);
-KVRT_ASSERT(offsetof(kvrt_action, action_version) == 24);
-KVRT_ASSERT(offsetof(kvrt_action, raw) == 32);
-KVRT_ASSERT(offsetof(kvrt_action, raw_format) == 40);
-KVRT_ASSERT(offsetof(kvrt_action, zero) == 44);
-KVRT_ASSERT(offsetof(kvrt_action, payload) == 48);
+	kvrt_node_t payload; /* 48: root of the payload tree */
+} kvrt_action_t;
+KVRT_ASSERT(sizeof(kvrt_action_t) == 64);
+KVRT_ASSERT(offsetof(kvrt_action_t, size) == 0);
+KVRT_ASSERT(offsetof(kvrt_action_t, index) == 4);
+KVRT_ASSERT(offsetof(kvrt_action_t, action_id) == 8);
+KVRT_ASSERT(offsetof(kvrt_action_t, action_type) == 16);
+KVRT_ASSERT(offsetof(kvrt_action_t, action_version) == 24);
+KVRT_ASSERT(offsetof(kvrt_action_t, raw) == 32);
+KVRT_ASSERT(offsetof(kvrt_action_t, raw_format) == 40);
+KVRT_ASSERT(offsetof(kvrt_action_t, zero) == 44);
+KVRT_ASSERT(offsetof(kvrt_action_t, payload) == 48);
 
 /* Answer: What a role returns a reference to. Base: the record. It must not overlap the frame. */
-typedef struct kvrt_answer {
+typedef struct {
 	uint32_t status; /* 0: Status */
 	uint32_t reason; /* 4: Reason when rejected, else 0 */
-	kvrt_span detail; /* 8: text for people, UTF-8, cut at 512 bytes */
-	kvrt_span body; /* 16: handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned */
+	kvrt_span_t detail; /* 8: text for people, UTF-8, cut at 512 bytes */
+	kvrt_span_t body; /* 16: handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned */
 	uint64_t features; /* 24: init: Feature bits chosen */
 	uint64_t zero; /* 32: 0 */
-} kvrt_answer;
-KVRT_ASSERT(sizeof(kvrt_answer) == 40);
-KVRT_ASSERT(offsetof(kvrt_answer, status) == 0);
-KVRT_ASSERT(offsetof(kvrt_answer, reason) == 4);
-KVRT_ASSERT(offsetof(kvrt_answer, detail) == 8);
-KVRT_ASSERT(offsetof(kvrt_answer, body) == 16);
-KVRT_ASSERT(offsetof(kvrt_answer, features) == 24);
-KVRT_ASSERT(offsetof(kvrt_answer, zero) == 32);
+} kvrt_answer_t;
+KVRT_ASSERT(sizeof(kvrt_answer_t) == 40);
+KVRT_ASSERT(offsetof(kvrt_answer_t, status) == 0);
+KVRT_ASSERT(offsetof(kvrt_answer_t, reason) == 4);
+KVRT_ASSERT(offsetof(kvrt_answer_t, detail) == 8);
+KVRT_ASSERT(offsetof(kvrt_answer_t, body) == 16);
+KVRT_ASSERT(offsetof(kvrt_answer_t, features) == 24);
+KVRT_ASSERT(offsetof(kvrt_answer_t, zero) == 32);
 
 /* Worker: A worker of the fleet. Base: the frame that holds it. */
-typedef struct kvrt_worker {
-	kvrt_node id; /* 0: integer or string */
+typedef struct {
+	kvrt_node_t id; /* 0: integer or string */
 	uint32_t dp_rank; /* 16 */
 	uint32_t present; /* 20: WorkerHas bits */
-	kvrt_span worker_type; /* 24: aggregated, prefill, decode, ... */
-	kvrt_span source_control_endpoint; /* 32 */
+	kvrt_span_t worker_type; /* 24: aggregated, prefill, decode, ... */
+	kvrt_span_t source_control_endpoint; /* 32 */
 	uint32_t capabilities; /* 40: offset of Span[capabilities_count] */
 	uint32_t capabilities_count; /* 44 */
 	uint32_t matched_gpu; /* 48: prefix blocks already there, by tier */
 	uint32_t matched_cpu; /* 52 */
 	uint32_t matched_disk; /* 56 */
 	uint32_t matched_external; /* 60 */
-} kvrt_worker;
-KVRT_ASSERT(sizeof(kvrt_worker) == 64);
-KVRT_ASSERT(offsetof(kvrt_worker, id) == 0);
-KVRT_ASSERT(offsetof(kvrt_worker, dp_rank) == 16);
-KVRT_ASSERT(offsetof(kvrt_worker, present) == 20);
-KVRT_ASSERT(offsetof(kvrt_worker, worker_type) == 24);
-KVRT_ASSERT(offsetof(kvrt_worker, source_control_endpoint) == 32);
-KVRT_ASSERT(offsetof(kvrt_worker, capabilities) == 40);
-KVRT_ASSERT(offsetof(kvrt_worker, capabilities_count) == 44);
-KVRT_ASSERT(offsetof(kvrt_worker, matched_gpu) == 48);
-KVRT_ASSERT(offsetof(kvrt_worker, matched_cpu) == 52);
-KVRT_ASSERT(offsetof(kvrt_worker, matched_disk) == 56);
-KVRT_ASSERT(offsetof(kvrt_worker, matched_external) == 60);
+} kvrt_worker_t;
+KVRT_ASSERT(sizeof(kvrt_worker_t) == 64);
+KVRT_ASSERT(offsetof(kvrt_worker_t, id) == 0);
+KVRT_ASSERT(offsetof(kvrt_worker_t, dp_rank) == 16);
+KVRT_ASSERT(offsetof(kvrt_worker_t, present) == 20);
+KVRT_ASSERT(offsetof(kvrt_worker_t, worker_type) == 24);
+KVRT_ASSERT(offsetof(kvrt_worker_t, source_control_endpoint) == 32);
+KVRT_ASSERT(offsetof(kvrt_worker_t, capabilities) == 40);
+KVRT_ASSERT(offsetof(kvrt_worker_t, capabilities_count) == 44);
+KVRT_ASSERT(offsetof(kvrt_worker_t, matched_gpu) == 48);
+KVRT_ASSERT(offsetof(kvrt_worker_t, matched_cpu) == 52);
+KVRT_ASSERT(offsetof(kvrt_worker_t, matched_disk) == 56);
+KVRT_ASSERT(offsetof(kvrt_worker_t, matched_external) == 60);
 
 /* ContextFrame: What kvrt_formulate receives. Base: the frame. */
-typedef struct kvrt_context_frame {
+typedef struct {
 	uint32_t kind; /* 0: Kind Context */
 	uint32_t size; /* 4: bytes of the frame */
 	uint64_t present; /* 8: Has bits */
-	kvrt_span request_id; /* 16 */
+	kvrt_span_t request_id; /* 16 */
 	uint32_t attempt; /* 24 */
 	uint32_t leg; /* 28: Leg */
-	kvrt_span model; /* 32: routing partition */
-	kvrt_span group; /* 40: routing partition */
-	kvrt_span worker_type; /* 48: routing partition */
-	kvrt_span tenant; /* 56 */
-	kvrt_span namespace_; /* 64: isolation of block hashes */
+	kvrt_span_t model; /* 32: routing partition */
+	kvrt_span_t group; /* 40: routing partition */
+	kvrt_span_t worker_type; /* 48: routing partition */
+	kvrt_span_t tenant; /* 56 */
+	kvrt_span_t namespace_; /* 64: isolation of block hashes */
 	uint64_t prompt_tokens; /* 72 */
 	uint64_t expected_output_tokens; /* 80 */
 	uint32_t tools_declared; /* 88: 0 or 1 */
@@ -346,46 +346,46 @@ typedef struct kvrt_context_frame {
 	uint32_t block_hashes_count; /* 108 */
 	uint32_t block_hashes; /* 112: offset of u64[block_hashes_count] */
 	uint32_t zero; /* 116: 0 */
-	kvrt_span session_id; /* 120 */
-	kvrt_span parent_session_id; /* 128 */
+	kvrt_span_t session_id; /* 120 */
+	kvrt_span_t parent_session_id; /* 128 */
 	uint32_t session_final; /* 136: 0 or 1 */
 	uint32_t input_trigger; /* 140: Trigger */
-	kvrt_worker selected; /* 144: the worker that was chosen */
-	kvrt_node request_hint; /* 208: envelope that came with the request, as a map; Absent when none */
-	kvrt_node selection_hint; /* 224: envelope of the selection step, as a map; Absent when none */
-} kvrt_context_frame;
-KVRT_ASSERT(sizeof(kvrt_context_frame) == 240);
-KVRT_ASSERT(offsetof(kvrt_context_frame, kind) == 0);
-KVRT_ASSERT(offsetof(kvrt_context_frame, size) == 4);
-KVRT_ASSERT(offsetof(kvrt_context_frame, present) == 8);
-KVRT_ASSERT(offsetof(kvrt_context_frame, request_id) == 16);
-KVRT_ASSERT(offsetof(kvrt_context_frame, attempt) == 24);
-KVRT_ASSERT(offsetof(kvrt_context_frame, leg) == 28);
-KVRT_ASSERT(offsetof(kvrt_context_frame, model) == 32);
-KVRT_ASSERT(offsetof(kvrt_context_frame, group) == 40);
-KVRT_ASSERT(offsetof(kvrt_context_frame, worker_type) == 48);
-KVRT_ASSERT(offsetof(kvrt_context_frame, tenant) == 56);
-KVRT_ASSERT(offsetof(kvrt_context_frame, namespace_) == 64);
-KVRT_ASSERT(offsetof(kvrt_context_frame, prompt_tokens) == 72);
-KVRT_ASSERT(offsetof(kvrt_context_frame, expected_output_tokens) == 80);
-KVRT_ASSERT(offsetof(kvrt_context_frame, tools_declared) == 88);
-KVRT_ASSERT(offsetof(kvrt_context_frame, hash_kind) == 92);
-KVRT_ASSERT(offsetof(kvrt_context_frame, block_size) == 96);
-KVRT_ASSERT(offsetof(kvrt_context_frame, candidates_count) == 100);
-KVRT_ASSERT(offsetof(kvrt_context_frame, candidates) == 104);
-KVRT_ASSERT(offsetof(kvrt_context_frame, block_hashes_count) == 108);
-KVRT_ASSERT(offsetof(kvrt_context_frame, block_hashes) == 112);
-KVRT_ASSERT(offsetof(kvrt_context_frame, zero) == 116);
-KVRT_ASSERT(offsetof(kvrt_context_frame, session_id) == 120);
-KVRT_ASSERT(offsetof(kvrt_context_frame, parent_session_id) == 128);
-KVRT_ASSERT(offsetof(kvrt_context_frame, session_final) == 136);
-KVRT_ASSERT(offsetof(kvrt_context_frame, input_trigger) == 140);
-KVRT_ASSERT(offsetof(kvrt_context_frame, selected) == 144);
-KVRT_ASSERT(offsetof(kvrt_context_frame, request_hint) == 208);
-KVRT_ASSERT(offsetof(kvrt_context_frame, selection_hint) == 224);
+	kvrt_worker_t selected; /* 144: the worker that was chosen */
+	kvrt_node_t request_hint; /* 208: envelope that came with the request, as a map; Absent when none */
+	kvrt_node_t selection_hint; /* 224: envelope of the selection step, as a map; Absent when none */
+} kvrt_context_frame_t;
+KVRT_ASSERT(sizeof(kvrt_context_frame_t) == 240);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, size) == 4);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, present) == 8);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, request_id) == 16);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, attempt) == 24);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, leg) == 28);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, model) == 32);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, group) == 40);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, worker_type) == 48);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, tenant) == 56);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, namespace_) == 64);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, prompt_tokens) == 72);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, expected_output_tokens) == 80);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, tools_declared) == 88);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, hash_kind) == 92);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, block_size) == 96);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, candidates_count) == 100);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, candidates) == 104);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, block_hashes_count) == 108);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, block_hashes) == 112);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, zero) == 116);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, session_id) == 120);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, parent_session_id) == 128);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, session_final) == 136);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, input_trigger) == 140);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, selected) == 144);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, request_hint) == 208);
+KVRT_ASSERT(offsetof(kvrt_context_frame_t, selection_hint) == 224);
 
 /* FetchStatus: What kvrt_fetch.status writes. */
-typedef struct kvrt_fetch_status_t {
+typedef struct {
 	uint32_t state; /* 0: FetchState */
 	uint32_t hashes; /* 4: distinct block hashes of the live hint */
 	uint64_t submitted_ns; /* 8: when the first hint came, Unix ns */

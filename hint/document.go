@@ -1,0 +1,50 @@
+package hint
+
+import "github.com/kvrt/kvrt/abi"
+
+// Document turns whole JSON or msgpack documents into trees. The zero value is ready;
+// a Document that is used again allocates nothing.
+type Document struct{ d decoder }
+
+// Append appends the tree of the document src to dst and returns its root, whose base
+// is dst: the tree may become a part of a frame that dst holds. On an error, a
+// [*MalformedError], dst comes back as it was. Nesting is limited in both encodings;
+// a msgpack document may hold NaN and infinities.
+func (t *Document) Append(dst []byte, format Format, src []byte) ([]byte, abi.Node, error) {
+	d := &t.d
+	defer d.release()
+	was := len(dst)
+	d.begin(src, dst, maxOffset)
+	d.msgpack = format == FormatMsgpack
+	root, ok := d.whole(format)
+	out := d.out
+	d.out = nil
+	if !ok {
+		return out[:was], abi.Node{}, &MalformedError{What: "document", Offset: d.errPos, Msg: d.errMsg}
+	}
+	return out, root, nil
+}
+
+// whole reads one value that is all of src.
+func (d *decoder) whole(format Format) (abi.Node, bool) {
+	if format != FormatJSON && format != FormatMsgpack {
+		return abi.Node{}, d.fail(0, "neither JSON nor msgpack")
+	}
+	if len(d.src) > maxOffset {
+		return abi.Node{}, d.fail(maxOffset, "too large")
+	}
+	if format == FormatJSON && hasBOM(d.src) {
+		return abi.Node{}, d.fail(0, msgBOM)
+	}
+	root, ok := d.value()
+	if ok && d.tooDeep {
+		return root, d.fail(0, msgDeep)
+	}
+	return root, ok && d.end()
+}
+
+// AppendTree is [Document.Append] for a single document.
+func AppendTree(dst []byte, format Format, src []byte) ([]byte, abi.Node, error) {
+	var t Document
+	return t.Append(dst, format, src)
+}

@@ -1,0 +1,151 @@
+package hint
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/kvrt/kvrt/abi"
+)
+
+// fault is what is wrong with one action. The text is made when somebody asks.
+type fault struct {
+	reason abi.Reason
+	field  field
+	rule   rule
+	got    got
+}
+
+// field is a field of an action, in the order in which faults take precedence.
+type field uint8
+
+const (
+	fieldAction field = iota
+	fieldID
+	fieldType
+	fieldVersion
+	fieldPayload
+)
+
+func (f field) String() string {
+	return [...]string{"the action", "action_id", "action_type", "action_version", "payload"}[f]
+}
+
+type rule uint8
+
+const (
+	ruleMapping rule = iota
+	ruleText         // a string or a number
+	ruleString
+	ruleMissing
+	ruleEmpty
+	ruleFinite
+	ruleDepth
+	ruleCount
+)
+
+// got is what was found in place of what a rule wants.
+type got uint8
+
+const (
+	gotAbsent got = iota
+	gotText
+	gotNull
+	gotBool
+	gotNumber
+	gotBytes
+	gotList
+	gotMap
+	gotExt
+)
+
+func gotOf(t abi.Tag) got {
+	switch t {
+	case abi.TagAbsent:
+		return gotAbsent
+	case abi.TagNull:
+		return gotNull
+	case abi.TagBool:
+		return gotBool
+	case abi.TagU64, abi.TagI64, abi.TagF64, abi.TagNumber:
+		return gotNumber
+	case abi.TagString:
+		return gotText
+	case abi.TagBytes:
+		return gotBytes
+	case abi.TagArray, abi.TagU64s:
+		return gotList
+	case abi.TagMap:
+		return gotMap
+	}
+	return gotExt
+}
+
+func (g got) String() string {
+	return [...]string{"nothing", "a string", "null", "a bool", "a number", "bytes", "a list", "a mapping", "an extension"}[g]
+}
+
+// set keeps the fault of the first field, whatever order the sender wrote them in.
+func (f *fault) set(reason abi.Reason, fd field, r rule, g got) {
+	if f.reason == abi.ReasonNone || fd < f.field {
+		*f = fault{reason, fd, r, g}
+	}
+}
+
+// Fault says why the action cannot be handled, whatever its handler: ReasonNone and ""
+// when it can.
+func (a ActionView) Fault() (abi.Reason, string) {
+	if a.Base == nil {
+		return abi.ReasonLimitExceeded, "more than " + strconv.Itoa(len(a.f.acts)) + " actions in one envelope"
+	}
+	f := &a.f.acts[a.i].fault
+	if f.reason == abi.ReasonNone {
+		return abi.ReasonNone, ""
+	}
+	return f.reason, f.detail(a)
+}
+
+func (f *fault) detail(a ActionView) string {
+	switch f.rule {
+	case ruleMapping:
+		return f.field.String() + " must be a mapping, not " + f.got.String()
+	case ruleText:
+		return f.field.String() + " must be a string or a number, not " + f.got.String()
+	case ruleString:
+		return f.field.String() + " must be a string, not " + f.got.String()
+	case ruleMissing:
+		return f.field.String() + " is missing"
+	case ruleEmpty:
+		return f.field.String() + " is empty"
+	case ruleFinite:
+		return pathTo(a.Base, a.Payload, notFinite) + ": " + msgNotFinite
+	}
+	return f.field.String() + " is " + msgDeep
+}
+
+const msgNotFinite = "NaN or infinite"
+
+func notFinite(n abi.Node) bool {
+	return n.Tag == abi.TagF64 && (math.IsNaN(n.F64()) || math.IsInf(n.F64(), 0))
+}
+
+// PayloadFault applies the rules that hold for the payload of any action type: a
+// mapping (or absent) of finite numbers without duplicate keys. It is for trees that a
+// guest made and a Check function of package abi accepted; Decode and Load have applied
+// it already. ReasonNone and "" when there is nothing wrong.
+func PayloadFault(base abi.Base, root abi.Node) (abi.Reason, string) {
+	switch root.Tag {
+	case abi.TagAbsent:
+		return abi.ReasonNone, ""
+	case abi.TagMap:
+	default:
+		return abi.ReasonMalformedAction, "payload must be a mapping, not " + gotOf(root.Tag).String()
+	}
+	if found(base, root, notFinite) {
+		return abi.ReasonInvalidPayload, pathTo(base, root, notFinite) + ": " + msgNotFinite
+	}
+	var d decoder
+	if path, dup := d.duplicateIn(base, root); dup {
+		return abi.ReasonInvalidPayload, path + ": " + msgDuplicate
+	}
+	return abi.ReasonNone, ""
+}

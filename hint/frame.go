@@ -1,0 +1,264 @@
+package hint
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kvrt/kvrt/abi"
+)
+
+// Format is how a body is encoded.
+type Format = abi.Format
+
+// The encodings of a body.
+const (
+	FormatUnknown = abi.FormatUnknown
+	FormatJSON    = abi.FormatJSON
+	FormatMsgpack = abi.FormatMsgpack
+)
+
+// Detect tells JSON from msgpack by the first byte: an envelope is a mapping, and the
+// first byte of a msgpack mapping is not ASCII.
+func Detect(body []byte) Format {
+	switch {
+	case len(body) == 0:
+		return FormatUnknown
+	case body[0] < 0x80 || hasBOM(body):
+		return FormatJSON
+	}
+	return FormatMsgpack
+}
+
+func hasBOM(b []byte) bool { return len(b) >= 3 && string(b[:3]) == "\xef\xbb\xbf" }
+
+// Limits bounds what one envelope may cost. A zero field is its default.
+type Limits struct {
+	BodyBytes  int // of the body as it was sent; default 4 MiB
+	FrameBytes int // of the decoded frame; default 64 MiB
+	Actions    int // actions beyond it are rejected with limit_exceeded; default 1,024
+}
+
+func (l Limits) withDefaults() Limits {
+	or := func(v, def int) int {
+		if v <= 0 {
+			return def
+		}
+		return min(v, maxOffset)
+	}
+	return Limits{or(l.BodyBytes, 4<<20), or(l.FrameBytes, 64<<20), or(l.Actions, 1024)}
+}
+
+// MalformedError says why a whole body is refused and where: the offset of the first
+// byte that cannot stand there.
+type MalformedError struct {
+	What   string // what the body should have been; "" is an envelope
+	Offset int
+	Msg    string
+}
+
+func (e *MalformedError) Error() string {
+	what := e.What
+	if what == "" {
+		what = "envelope"
+	}
+	return fmt.Sprintf("malformed %s: %s at offset %d", what, e.Msg, e.Offset)
+}
+
+// Frame is one envelope, decoded once into the flat bytes that guests see. The zero
+// value is ready; a frame is used for one envelope after the other and then allocates
+// nothing. It is not safe for concurrent use while it is filled.
+//
+// A frame keeps the body it was decoded from: the caller leaves those bytes alone
+// until the next Decode, Load or Reset.
+type Frame struct {
+	d      decoder
+	format Format
+	body   []byte   // nil when the frame was loaded
+	acts   []record // the first Limits.Actions actions
+	total  int      // actions in the envelope, those over the limit included
+	listed int      // actions without a fault, after Finish
+	tail   int      // end of what Decode wrote
+
+	protocol, message abi.Span
+}
+
+// record is what a frame remembers of one action.
+type record struct {
+	off, size      uint32 // of the block in the frame
+	from, to       uint32 // of the action in the body
+	rawFrom, rawTo uint32 // of the payload in the body, equal when absent
+	fault          fault
+}
+
+// Reset forgets the envelope and lets go of its body. Buffers that an unusually large
+// one blew up are dropped.
+func (f *Frame) Reset() {
+	f.clear()
+	f.d.release()
+	if cap(f.acts) > keepBytes/64 {
+		f.acts = nil
+	}
+}
+
+func (f *Frame) clear() {
+	f.format, f.body, f.acts = FormatUnknown, nil, f.acts[:0]
+	f.total, f.listed, f.tail = 0, 0, 0
+	f.protocol, f.message = abi.Span{}, abi.Span{}
+}
+
+// Decode fills the frame from a body. FormatUnknown stands for what [Detect] says. An
+// error is a [*MalformedError] and refuses the envelope as a whole; what is wrong with
+// one action is told by [ActionView.Fault].
+func (f *Frame) Decode(format Format, body []byte, lim Limits) error {
+	lim = lim.withDefaults()
+	f.start(lim)
+	if len(body) > lim.BodyBytes {
+		return &MalformedError{Offset: lim.BodyBytes, Msg: fmt.Sprintf("a body of %d bytes, %d are allowed", len(body), lim.BodyBytes)}
+	}
+	if format == FormatUnknown {
+		format = Detect(body)
+	}
+	f.d.src = body
+	f.d.msgpack = format == FormatMsgpack
+	ok := f.decode(lim.Actions)
+	f.d.src = nil
+	if !ok {
+		err := &MalformedError{Offset: f.d.errPos, Msg: f.d.errMsg}
+		f.start(lim)
+		return err
+	}
+	f.format, f.body, f.tail = format, body, len(f.d.out)
+	return nil
+}
+
+// Finish completes the frame with the request's identity and the table of all actions
+// without a fault. It may be called again with another identity.
+func (f *Frame) Finish(id Identity) {
+	out := f.d.out[:f.tail]
+	run := func(s string) abi.Span {
+		if s == "" {
+			return abi.Span{}
+		}
+		out = append(out, s...)
+		return abi.Span{Off: uint32(len(out) - len(s)), Len: uint32(len(s))}
+	}
+	request, engine := run(id.RequestID), run(id.Engine)
+	out = abi.Align(out)
+	table := len(out)
+	f.listed = 0
+	for i := range f.acts {
+		if f.acts[i].fault.reason == abi.ReasonNone {
+			out = appendU32(out, f.acts[i].off)
+			f.listed++
+		}
+	}
+	out = abi.Align(out)
+	header{protocol: f.protocol, message: f.message, request: request, engine: engine, table: table, count: f.listed, total: f.total, id: id}.put(out)
+	f.d.out = out
+}
+
+// header is the fixed part of an envelope frame.
+type header struct {
+	protocol, message, request, engine abi.Span
+	table, count, total                int
+	id                                 Identity
+}
+
+func appendU32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+
+func (h header) put(frame []byte) {
+	abi.PutU32(frame, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
+	abi.PutU32(frame, abi.OffEnvelopeFrameSize, uint32(len(frame)))
+	abi.PutSpan(frame, abi.OffEnvelopeFrameProtocolVersion, h.protocol)
+	abi.PutSpan(frame, abi.OffEnvelopeFrameMessageID, h.message)
+	abi.PutU32(frame, abi.OffEnvelopeFrameActions, uint32(h.table))
+	abi.PutU32(frame, abi.OffEnvelopeFrameCount, uint32(h.count))
+	abi.PutSpan(frame, abi.OffEnvelopeFrameRequestID, h.request)
+	abi.PutSpan(frame, abi.OffEnvelopeFrameEngine, h.engine)
+	abi.PutU32(frame, abi.OffEnvelopeFrameLeg, uint32(h.id.Leg))
+	abi.PutU32(frame, abi.OffEnvelopeFrameDPRank, h.id.DPRank)
+	abi.PutU32(frame, abi.OffEnvelopeFrameAttempt, h.id.Attempt)
+	abi.PutU32(frame, abi.OffEnvelopeFrameTotal, uint32(h.total))
+	abi.PutU64(frame, abi.OffEnvelopeFrameZero, 0)
+}
+
+// Bytes is the finished frame: it lists every action without a fault, and holds until
+// the next Decode, Load, Finish or Reset.
+func (f *Frame) Bytes() []byte { return f.d.out }
+
+// Len is how many actions the envelope has.
+func (f *Frame) Len() int { return f.total }
+
+// Listed is how many actions have no fault: the count in Bytes.
+func (f *Frame) Listed() int { return f.listed }
+
+// Format is the encoding of the body; for a loaded frame what Load was told.
+func (f *Frame) Format() Format { return f.format }
+
+// ProtocolVersion is the envelope's protocol version, nil when it was not sent.
+func (f *Frame) ProtocolVersion() []byte { return abi.Base(f.d.out).Run(f.protocol) }
+
+// MessageID is the envelope's message id, nil when it was not sent.
+func (f *Frame) MessageID() []byte { return abi.Base(f.d.out).Run(f.message) }
+
+// Action returns a view of action i of the envelope, 0 <= i < Len. Beyond
+// Limits.Actions it is empty but for its fault.
+func (f *Frame) Action(i int) ActionView {
+	if i >= len(f.acts) {
+		return ActionView{f: f, i: i}
+	}
+	r := &f.acts[i]
+	b := abi.Base(f.d.out[r.off : r.off+r.size : r.off+r.size])
+	return ActionView{
+		ID:      b.Run(abi.GetSpan(b, abi.OffActionActionID)),
+		Type:    b.Run(abi.GetSpan(b, abi.OffActionActionType)),
+		Version: b.Run(abi.GetSpan(b, abi.OffActionActionVersion)),
+		Base:    b,
+		Payload: abi.GetNode(b, abi.OffActionPayload),
+		f:       f, i: i,
+	}
+}
+
+// ActionView is one action of a [Frame]. All of it are views of the frame or of the
+// body, valid as long as they are.
+type ActionView struct {
+	ID, Type, Version []byte // nil when not sent, empty when sent empty
+
+	// Base is the action as a relocatable Action record, and what offsets of the
+	// payload's tree are relative to. A faulty action's record holds the fields that
+	// could be read.
+	Base abi.Base
+
+	// Payload is the root of the tree: TagAbsent when the payload was not sent or
+	// null, else a map.
+	Payload abi.Node
+
+	f *Frame
+	i int
+}
+
+// Index is the action's position in the envelope.
+func (a ActionView) Index() int { return a.i }
+
+// RawPayload is the payload as it was sent; nil when it was absent, null or not a
+// mapping, and when the frame was loaded.
+func (a ActionView) RawPayload() []byte {
+	if a.Base == nil || a.f.body == nil {
+		return nil
+	}
+	r := &a.f.acts[a.i]
+	if r.rawFrom == r.rawTo {
+		return nil
+	}
+	return a.f.body[r.rawFrom:r.rawTo:r.rawTo]
+}
+
+// RawAction is the action as it was sent; nil beyond Limits.Actions, and when the
+// frame was loaded.
+func (a ActionView) RawAction() []byte {
+	if a.Base == nil || a.f.body == nil {
+		return nil
+	}
+	r := &a.f.acts[a.i]
+	return a.f.body[r.from:r.to:r.to]
+}

@@ -72,10 +72,10 @@ type Fetch struct {
 	// AllowedSources lists scheme://host[:port][/prefixlen]. Only presence is checked
 	// here; the store gives the entries their meaning. Empty: no source is allowed.
 	AllowedSources []string
-	TTL            time.Duration // life of a hint, from its submission
+	TTL            time.Duration // life of a hint, from the first submission of its request
 	TombstoneTTL   time.Duration // how long a finished request refuses late hints
 	MaxEntries     int           // requests held at once
-	MaxHashes      int           // block hashes of one hint
+	MaxHashes      int           // block hashes of one hint, duplicates counted
 }
 
 // RequestHints says what becomes of hints that came with a client's request.
@@ -108,7 +108,7 @@ type Listen struct {
 // Limits bounds what one sender may hand in.
 type Limits struct {
 	BodyBytes Size // one encoded envelope
-	Actions   int  // actions of one envelope
+	Actions   int  // actions of one envelope; those beyond are rejected
 }
 
 // Log configures the daemon's log.

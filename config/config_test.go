@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	fetchhost "github.com/kvrt/kvrt/hosts/fetch"
 )
 
 func TestDefaults(t *testing.T) {
@@ -21,16 +24,16 @@ func TestDefaults(t *testing.T) {
 			{Name: "router-hint", Module: "embedded:router-hint", Grants: []string{"kvrt_log"}},
 		},
 		Fetch: Fetch{
-			AllowedSources: []string{"tcp://127.0.0.0/8", "tcp://[::1]"},
+			AllowedSources: []string{"tcp://127.0.0.0/8", "tcp://[::1]/128"},
 			TTL:            10 * time.Minute,
 			TombstoneTTL:   30 * time.Second,
 			MaxEntries:     65536,
-			MaxHashes:      65536,
+			MaxHashes:      131072,
 		},
 		RequestHints:   "keep",
 		ForwardUnknown: "keep",
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},
-		Limits:         Limits{BodyBytes: 4 << 20, Actions: 256},
+		Limits:         Limits{BodyBytes: 4 << 20, Actions: 1024},
 		Log:            Log{Level: "info", Format: "text"},
 		DrainTimeout:   30 * time.Second,
 	}
@@ -56,6 +59,25 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	a.Fetch.AllowedSources[0] = "changed"
 	if b := Default(); b.Guests[0].Grants[0] == "changed" || b.Fetch.AllowedSources[0] == "changed" {
 		t.Error("two defaults share memory")
+	}
+}
+
+// The store behind fetch has defaults of its own; nobody should have to know two sets.
+func TestSourcesMatchStore(t *testing.T) {
+	if got, want := Default().Fetch.AllowedSources, fetchhost.DefaultAllowedSources(); !slices.Equal(got, want) {
+		t.Errorf("got %q, the store has %q", got, want)
+	}
+}
+
+func TestParametersDepth(t *testing.T) {
+	nested := func(n int) string {
+		return "guests: [{name: a, module: /a, parameters: " + strings.Repeat("{a: ", n) + "x" + strings.Repeat("}", n) + "}]"
+	}
+	c := mustParse(t, nested(abi.MaxDepth))
+	roundTrip(t, c)
+	_, err := Parse("kvrt.yaml", []byte(nested(abi.MaxDepth+1)))
+	if err == nil || !strings.HasSuffix(err.Error(), ".a.a: parameters must not nest deeper than 32") {
+		t.Errorf("got %v", err)
 	}
 }
 

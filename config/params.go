@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/kvrt/kvrt/abi"
 )
 
 // tree keeps a mapping of the file as JSON: keys in their order, integers of any size
-// digit by digit, floats in their shortest form.
+// digit by digit, floats in their shortest form, and no deeper than a payload tree may be.
 type tree struct{}
 
 func (tree) decode(r *reader, n *node, at *path, out *json.RawMessage) {
@@ -20,7 +22,7 @@ func (tree) decode(r *reader, n *node, at *path, out *json.RawMessage) {
 	}
 	before := r.count()
 	var b bytes.Buffer
-	r.json(&b, n, at)
+	r.json(&b, n, at, 1)
 	if r.count() == before {
 		*out = b.Bytes()
 	}
@@ -35,7 +37,11 @@ func (tree) encode(v *json.RawMessage) (*node, error) {
 
 func (tree) schema(*json.RawMessage) schema { return schema{"type": "object"} }
 
-func (r *reader) json(b *bytes.Buffer, n *node, at *path) {
+func (r *reader) json(b *bytes.Buffer, n *node, at *path, depth int) {
+	if (n.shape == mapping || n.shape == list) && depth > abi.MaxDepth {
+		r.reject(n, at, "parameters must not nest deeper than %d", abi.MaxDepth)
+		return
+	}
 	switch n.shape {
 	case bad:
 	case null:
@@ -60,7 +66,7 @@ func (r *reader) json(b *bytes.Buffer, n *node, at *path) {
 			}
 			writeJSONString(b, e.key)
 			b.WriteByte(':')
-			r.json(b, e.value, at.under(e.key))
+			r.json(b, e.value, at.under(e.key), depth+1)
 		}
 		b.WriteByte('}')
 	case list:
@@ -69,7 +75,7 @@ func (r *reader) json(b *bytes.Buffer, n *node, at *path) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			r.json(b, item, at.item(i))
+			r.json(b, item, at.item(i), depth+1)
 		}
 		b.WriteByte(']')
 	}
@@ -101,9 +107,6 @@ func jsonValue(dec *json.Decoder, depth int) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
-	}
 	switch v := tok.(type) {
 	case nil:
 		return &node{shape: null, text: "null"}, nil
@@ -114,6 +117,9 @@ func jsonValue(dec *json.Decoder, depth int) (*node, error) {
 	case json.Number:
 		sh, text := classify(v.String())
 		return &node{shape: sh, text: text}, nil
+	}
+	if depth >= abi.MaxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", abi.MaxDepth)
 	}
 	n := &node{shape: mapping}
 	if tok == json.Delim('[') {

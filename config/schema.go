@@ -10,7 +10,8 @@ type schema map[string]any
 
 // Schema returns a JSON Schema (draft 2020-12) of kvrt.yaml for editors. It is looser
 // than [Parse] where a schema cannot tell: duplicate names, what a variable expands to,
-// addresses, and the upper bounds of sizes with a unit.
+// addresses, the bounds of durations and of sizes
+// with a unit, and the depth of parameters.
 func Schema() []byte {
 	def := Default()
 	def.Listen.Socket = "" // depends on the machine

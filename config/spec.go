@@ -14,6 +14,8 @@ const (
 	wasmPage  Size = 64 << 10
 	maxMemory Size = 4 << 30 // what a 32-bit memory can have
 	maxSize   Size = math.MaxInt64
+
+	minTTL = time.Millisecond
 )
 
 // spec is kvrt.yaml: every key, its shape and what it means. The order is that of the
@@ -51,7 +53,7 @@ func spec() object[Config] {
 			func(c *Config) *Limits { return &c.Limits }, object[Limits]{fields: []field[Limits]{
 				key("body_bytes", "Largest encoded envelope.",
 					func(l *Limits) *Size { return &l.BodyBytes }, size{1 << 10, 1 << 30, 1}),
-				key("actions", "Most actions in one envelope.",
+				key("actions", "Most actions in one envelope; those beyond are rejected.",
 					func(l *Limits) *int { return &l.Actions }, whole[int]{1, 1 << 16}),
 			}}),
 		key("log", "The daemon's log.",
@@ -86,7 +88,7 @@ func guest() object[Guest] {
 				opt("memory", "Linear memory of one instance, a multiple of 64KiB.",
 					func(l *GuestLimits) *Size { return &l.Memory }, size{0, maxMemory, wasmPage}),
 				opt("instances", "Size of the instance pool.",
-					func(l *GuestLimits) *int { return &l.Instances }, whole[int]{0, 1 << 16}),
+					func(l *GuestLimits) *int { return &l.Instances }, whole[int]{0, 1024}),
 				opt("deadline", "Wall time of one call.",
 					func(l *GuestLimits) *time.Duration { return &l.Deadline }, duration{}),
 			}}),
@@ -119,14 +121,14 @@ func fetch() object[Fetch] {
 	return object[Fetch]{fields: []field[Fetch]{
 		key("allowed_sources", "Source endpoints that a hint may name, each scheme://host[:port][/prefixlen]. []: none.",
 			func(f *Fetch) *[]string { return &f.AllowedSources }, many[string]{item: text{}, what: "source", identity: quotedID}),
-		key("ttl", "Life of a hint, from its submission.",
-			func(f *Fetch) *time.Duration { return &f.TTL }, duration{time.Millisecond}),
+		key("ttl", "Life of a hint, from the first submission of its request.",
+			func(f *Fetch) *time.Duration { return &f.TTL }, duration{minTTL}),
 		key("tombstone_ttl", "How long a finished request refuses late hints.",
-			func(f *Fetch) *time.Duration { return &f.TombstoneTTL }, duration{}),
+			func(f *Fetch) *time.Duration { return &f.TombstoneTTL }, duration{minTTL}),
 		key("max_entries", "Most requests held at once.",
 			func(f *Fetch) *int { return &f.MaxEntries }, whole[int]{1, math.MaxInt32}),
-		key("max_hashes", "Most block hashes in one hint.",
-			func(f *Fetch) *int { return &f.MaxHashes }, whole[int]{1, math.MaxInt32}),
+		key("max_hashes", "Most block hashes in one hint, duplicates counted.",
+			func(f *Fetch) *int { return &f.MaxHashes }, whole[int]{1, 1 << 28}),
 	}}
 }
 

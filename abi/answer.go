@@ -125,3 +125,12 @@ func (r Result) Fits(size uint64, frame Span) bool {
 	off, end := uint64(r.Off), uint64(r.Off)+uint64(r.Len)
 	return end <= size && (end <= uint64(frame.Off) || off >= uint64(frame.Off)+uint64(frame.Len))
 }
+
+// ArenaResult takes the return value of kvrt_arena apart, which was asked for a size
+// and has a memory of mem bytes. It is false when the guest refuses, or returns what
+// the ABI does not allow, which counts as a refusal.
+func ArenaResult(v int64, asked uint32, mem uint64) (off, size uint32, ok bool) {
+	off, size = uint32(uint64(v)>>32), uint32(v)
+	ok = v > 0 && off != 0 && off%8 == 0 && size >= asked && uint64(off)+uint64(size) <= mem
+	return off, size, ok
+}

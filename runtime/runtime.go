@@ -104,8 +104,8 @@ func (r *Runtime) hostNames() []string {
 }
 
 // Apply makes the guests exactly those of specs, in one generation. Guests whose
-// specification did not change are kept as they are. When any guest is refused,
-// nothing changes.
+// specification did not change are kept as they are, and when none did there is no new
+// generation. When any guest is refused, nothing changes.
 func (r *Runtime) Apply(ctx context.Context, specs []GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *Runtime) Apply(ctx context.Context, specs []GuestSpec) error {
 func (r *Runtime) Load(ctx context.Context, spec GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.specs()
+	specs := r.Specs()
 	if slices.ContainsFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name }) {
 		return &LoadError{spec.Name, []Problem{{"spec/name", spec.Name, "a guest of that name is loaded: swap it, or choose another name"}}}
 	}
@@ -127,7 +127,7 @@ func (r *Runtime) Load(ctx context.Context, spec GuestSpec) error {
 func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.specs()
+	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name })
 	if i < 0 {
 		return fmt.Errorf("%w: %s", ErrUnknownGuest, spec.Name)
@@ -140,7 +140,7 @@ func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 func (r *Runtime) Unload(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.specs()
+	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
 	if i < 0 {
 		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
@@ -152,7 +152,7 @@ func (r *Runtime) Unload(ctx context.Context, name string) error {
 func (r *Runtime) Rollback(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.specs()
+	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
 	if i < 0 {
 		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
@@ -172,14 +172,15 @@ func (r *Runtime) Rollback(ctx context.Context, name string) error {
 // Specs returns what is loaded.
 func (r *Runtime) Specs() []GuestSpec {
 	gen := r.current.Load()
+	if gen == nil {
+		return nil
+	}
 	specs := make([]GuestSpec, len(gen.guests))
 	for i, g := range gen.guests {
 		specs[i] = g.spec
 	}
 	return specs
 }
-
-func (r *Runtime) specs() []GuestSpec { return r.Specs() }
 
 // maxHistory is how many earlier specifications of a guest are kept.
 const maxHistory = 8
@@ -199,6 +200,9 @@ func (r *Runtime) offer(ctx context.Context, specs []GuestSpec) error {
 		r.failed.Add(1)
 		r.log.Warn("generation refused; the running one stays", "generation", old.number, "error", err)
 		return err
+	}
+	if old.number > 0 && slices.Equal(next.guests, old.guests) {
+		return nil // nothing changed
 	}
 	r.current.Store(next)
 	r.swaps.Add(1)

@@ -104,13 +104,12 @@ KV_INLINE kv_value kv_of_hashes(kv_hashes h)
 static kvrt_node_t kv_copy(const char *base, kv_value v)
 {
     kvrt_node_t out = {.tag = v.tag, .ext = v.ext, .len = v.len, .val = v.val};
-    const char *from = v.base + v.val;
     switch (v.tag) {
     case KVRT_TAG_NUMBER: case KVRT_TAG_STRING: case KVRT_TAG_BYTES: case KVRT_TAG_EXT:
-        out.val = kv_bytes(base, from, v.len);
+        out.val = kv_bytes(base, v.base + v.val, v.len);
         break;
     case KVRT_TAG_U64S:
-        out.val = kv_bytes(base, from, v.len * 8);
+        out.val = kv_bytes(base, v.base + v.val, v.len * 8);
         break;
     case KVRT_TAG_ARRAY: case KVRT_TAG_MAP: {
         // A map is its keys and values in turn.
@@ -118,7 +117,7 @@ static kvrt_node_t kv_copy(const char *base, kv_value v)
         char *to = kv_take(nodes * (uint32_t)sizeof(kvrt_node_t));
         out.val = to ? (uint64_t)(to - base) : 0;
         for (uint32_t i = 0; i < nodes && !kv_out.failed; i++)
-            ((kvrt_node_t *)to)[i] = kv_copy(base, kv_node(v.base, (const kvrt_node_t *)from + i));
+            ((kvrt_node_t *)to)[i] = kv_copy(base, kv_node(v.base, (const kvrt_node_t *)(v.base + v.val) + i));
     }
     }
     return out;

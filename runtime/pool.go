@@ -45,11 +45,12 @@ type pool struct {
 	memory []uint64
 }
 
+// newPool makes n instances and a spare.
 func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 	p := &pool{guest: g, slots: make([]slot, n), freed: make(chan struct{}, n), closed: make(chan struct{}),
 		last: make([]slotStats, n), memory: make([]uint64, n)}
 	p.open.Store(int32(n))
-	for i := range p.slots {
+	for i := range n + 1 {
 		in, err := g.newInstance(ctx)
 		if err != nil {
 			for j := range i {
@@ -57,7 +58,11 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 			}
 			return nil, err
 		}
-		p.slots[i].inst = in
+		if i < n {
+			p.slots[i].inst = in
+		} else {
+			p.spare = in
+		}
 	}
 	return p, nil
 }

@@ -41,6 +41,26 @@ func newCall(r *Runtime, guest string) *Call {
 	return &Call{guest: guest, runtime: r, done: make(chan struct{})}
 }
 
+// NewCall makes a Call that belongs to no guest, for testing an engine or a host
+// function by itself. Its log goes nowhere.
+func NewCall(guest string, id hint.Identity, deadline time.Duration) *Call {
+	c := newCall(&Runtime{log: slog.New(slog.DiscardHandler), started: time.Now()}, guest)
+	c.begin(id, deadline)
+	return c
+}
+
+// Refusal returns what the host function that refused last said.
+func (c *Call) Refusal() (abi.Reason, string) { return c.reason, c.detail }
+
+// Settle ends a Call of NewCall: it commits or drops the effects as Dispatch would.
+func (c *Call) Settle(accepted bool) (abi.Reason, string) {
+	if accepted {
+		return c.commit()
+	}
+	c.drop()
+	return abi.ReasonNone, ""
+}
+
 // begin resets what belongs to one call.
 func (c *Call) begin(id hint.Identity, deadline time.Duration) {
 	c.identity, c.deadline = id, deadline

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strings"
+	"slices"
+	"unicode/utf8"
 )
 
 // ManifestSection is the name of the custom section that holds the manifest.
@@ -55,7 +55,8 @@ type Manifest struct {
 	Dialects []string `json:"dialects,omitempty"`
 	// Parameters is a JSON Schema of the operator's parameters.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Requires lists the context fields that a policy cannot do without.
+	// Requires lists the context fields that a policy cannot do without, as record
+	// ContextFrame names them.
 	Requires []string `json:"requires,omitempty"`
 	// Capabilities lists the import modules. It must name all that the module imports.
 	Capabilities []string       `json:"capabilities,omitempty"`
@@ -86,19 +87,18 @@ type ManifestLimits struct {
 	Memory uint64 `json:"memory,omitempty"` // bytes
 }
 
-var (
-	guestName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$`)
-	actionName = regexp.MustCompile(`^[\x21-\x7e]{1,128}$`)
-)
-
-// ValidName tells whether s may name a guest.
-func ValidName(s string) bool { return guestName.MatchString(s) }
-
-// ParseManifest reads and checks a manifest. Unknown keys are an error, so that a
-// misspelt one is not silently without effect. All problems are reported together.
+// ParseManifest reads and checks a manifest. Unknown, misspelt and repeated keys are
+// errors, so that none is silently without effect. All problems of a well-formed
+// manifest are reported together.
 func ParseManifest(b []byte) (*Manifest, error) {
 	if len(b) > MaxManifest {
 		return nil, fmt.Errorf("manifest: %d bytes, the limit is %d", len(b), MaxManifest)
+	}
+	if !utf8.Valid(b) {
+		return nil, errors.New("manifest: not UTF-8")
+	}
+	if err := checkKeys(b); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -106,83 +106,69 @@ func ParseManifest(b []byte) (*Manifest, error) {
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("manifest: more than one JSON value")
-	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
 	return &m, nil
 }
 
-// Has tells whether the guest has a role.
-func (m *Manifest) Has(r Role) bool {
-	for _, have := range m.Roles {
-		if have == r {
-			return true
-		}
+// checkKeys refuses what encoding/json lets pass: a key that is there twice, a key of
+// the manifest itself in other letters, text after the value, and deep nesting.
+func checkKeys(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := walkKeys(d, "", 1); err != nil {
+		return err
 	}
-	return false
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("text after the JSON value")
+	}
+	return nil
 }
 
-func (m *Manifest) check() error {
-	var errs []error
-	fail := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("manifest: "+format, args...))
+// walkKeys reads one value. path names it for messages.
+func walkKeys(d *json.Decoder, path string, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
 	}
-	if !ValidName(m.Name) {
-		fail("name %q: want lower-case letters, digits, dot, dash, underscore, at most 64", m.Name)
+	delim, ok := t.(json.Delim)
+	if !ok {
+		return nil
 	}
-	if m.ABI != Major {
-		fail("abi %d: this host runs abi %d", m.ABI, Major)
-	}
-	if len(m.Roles) == 0 {
-		fail("roles: name at least one of parser, handler, policy")
+	if depth > MaxDepth {
+		return fmt.Errorf("%s: nested deeper than %d", path, MaxDepth)
 	}
 	seen := map[string]bool{}
-	for _, r := range m.Roles {
-		if r.Export() == "" {
-			fail("role %q: want parser, handler or policy", r)
+	for d.More() {
+		at := path
+		if delim == '{' {
+			k, err := d.Token()
+			if err != nil {
+				return err
+			}
+			key := k.(string) // the decoder lets no other key pass
+			if at += "." + key; seen[key] {
+				return fmt.Errorf("key %q is there twice", at[1:])
+			}
+			seen[key] = true
+			if free := path == ".parameters" || len(path) > 12 && path[:12] == ".parameters."; !free && !lowerKey(key) {
+				return fmt.Errorf("unknown key %q", at[1:])
+			}
 		}
-		if seen["role "+string(r)] {
-			fail("role %q is named twice", r)
-		}
-		seen["role "+string(r)] = true
-	}
-	for _, a := range m.ActionTypes {
-		if !actionName.MatchString(a.Type) {
-			fail("action type %q: want 1 to 128 printable ASCII characters", a.Type)
-		}
-		if seen["type "+a.Type] {
-			fail("action type %q is named twice", a.Type)
-		}
-		seen["type "+a.Type] = true
-	}
-	if m.Has(RoleHandler) && len(m.ActionTypes) == 0 {
-		fail("action_types: a handler names the action types it takes")
-	}
-	if m.Has(RoleParser) && len(m.Dialects) == 0 {
-		fail("dialects: a parser names the dialects it reads")
-	}
-	for _, d := range m.Dialects {
-		if !actionName.MatchString(d) || seen["dialect "+d] {
-			fail("dialect %q: want distinct names of printable ASCII", d)
-		}
-		seen["dialect "+d] = true
-	}
-	for _, c := range m.Capabilities {
-		if !strings.HasPrefix(c, "kvrt_") || seen["cap "+c] {
-			fail("capability %q: want distinct names that begin with kvrt_", c)
-		}
-		seen["cap "+c] = true
-	}
-	for _, x := range m.Metrics {
-		if x.Kind != "counter" && x.Kind != "gauge" && x.Kind != "histogram" {
-			fail("metric %q: kind %q: want counter, gauge or histogram", x.Name, x.Kind)
+		if err := walkKeys(d, at, depth+1); err != nil {
+			return err
 		}
 	}
-	if len(m.Parameters) > 0 && m.Parameters[0] != '{' {
-		fail("parameters: want a JSON Schema object")
-	}
-	return errors.Join(errs...)
+	_, err = d.Token()
+	return err
 }
+
+// lowerKey tells whether a key can be one of the manifest's, which have no capitals:
+// encoding/json would take others for them.
+func lowerKey(s string) bool {
+	return all(s, func(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' })
+}
+
+// Has tells whether the guest has a role.
+func (m *Manifest) Has(r Role) bool { return slices.Contains(m.Roles, r) }

@@ -1,0 +1,199 @@
+package fetch
+
+import (
+	"sync"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+type state uint8
+
+const (
+	live state = iota
+	failed
+	finished // a tombstone from here on
+	aborted
+	discarded
+)
+
+// An entry is what the store knows of one request: a hint, or that it has ended.
+type entry struct {
+	hash   uint64 // of the identity
+	key    []byte // engine, then request id; kept for reuse with the entry
+	engine int    // length of the engine in key
+	dpRank uint32
+	att    uint32
+	leg    abi.Leg
+
+	state    state
+	cause    abi.Reason // why it is failed
+	noRetain bool
+	count    uint32 // hashes, duplicates counted
+	distinct uint32 // once set is there
+	source   Source
+	hashes   *buf[byte]   // nil unless live
+	set      *buf[uint32] // nil before the first query
+	since    int64        // first submit, or the end of the request
+	prev     *entry       // in its list, which is in the order of since
+	next     *entry       // in its list, or on the free list
+}
+
+func (e *entry) is(hash uint64, id *hint.Identity) bool {
+	return e.hash == hash && e.dpRank == id.DPRank && e.att == id.Attempt && e.leg == id.Leg &&
+		e.engine == len(id.Engine) && len(e.key) == e.engine+len(id.RequestID) &&
+		string(e.key[:e.engine]) == id.Engine && string(e.key[e.engine:]) == id.RequestID
+}
+
+func (e *entry) setKey(hash uint64, id *hint.Identity) {
+	e.hash, e.engine, e.dpRank, e.att, e.leg = hash, len(id.Engine), id.DPRank, id.Attempt, id.Leg
+	e.key = append(append(e.key[:0], id.Engine...), id.RequestID...)
+}
+
+// list is a doubly linked list of entries, oldest first. Lifetimes are fixed at the
+// start and equal for all entries of a list, so the head is what expires next.
+type list struct {
+	head, tail *entry
+	len        int
+}
+
+func (l *list) push(e *entry) {
+	e.prev, e.next = l.tail, nil
+	if l.tail == nil {
+		l.head = e
+	} else {
+		l.tail.next = e
+	}
+	l.tail = e
+	l.len++
+}
+
+func (l *list) remove(e *entry) {
+	if e.prev == nil {
+		l.head = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		l.tail = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+	e.prev, e.next = nil, nil
+	l.len--
+}
+
+// slot is a place of the hash table; the hash beside the pointer spares most probes
+// a cache miss.
+type slot struct {
+	hash uint64
+	e    *entry
+}
+
+// A shard is a part of the store under one lock: a table with linear probing, the
+// entries in the order of their age, and the free lists.
+type shard struct {
+	mu    sync.Mutex
+	table []slot // a power of two
+	used  int
+	hints list
+	tombs list
+	last  int64 // the latest time seen
+	stats counters
+
+	free     *entry
+	freeLen  int
+	pending  *Pending // free
+	pendLen  int
+	prepared int // bytes of hints between Prepare and Commit or Drop
+	hashes   pool[byte]
+	sets     pool[uint32]
+	_        [64]byte // shards lie side by side
+}
+
+// tick takes a reading of the clock, so that time in this shard never runs backwards.
+func (sh *shard) tick(now int64) int64 {
+	sh.last = max(sh.last, now)
+	return sh.last
+}
+
+func (sh *shard) find(hash uint64, id *hint.Identity) *entry {
+	if sh.used == 0 {
+		return nil
+	}
+	mask := uint64(len(sh.table) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		s := &sh.table[i]
+		if s.e == nil {
+			return nil
+		}
+		if s.hash == hash && s.e.is(hash, id) {
+			return s.e
+		}
+	}
+}
+
+// insert adds an entry that is not there. The table grows at three quarters and
+// never shrinks: the caps bound it.
+func (sh *shard) insert(e *entry) {
+	if 4*(sh.used+1) > 3*len(sh.table) {
+		old := sh.table
+		sh.table = make([]slot, max(16, 2*len(old)))
+		for _, s := range old {
+			if s.e != nil {
+				sh.place(s)
+			}
+		}
+	}
+	sh.place(slot{e.hash, e})
+	sh.used++
+}
+
+func (sh *shard) place(s slot) {
+	mask := uint64(len(sh.table) - 1)
+	i := s.hash & mask
+	for sh.table[i].e != nil {
+		i = (i + 1) & mask
+	}
+	sh.table[i] = s
+}
+
+// remove takes an entry out of the table and closes the gap: every entry of the run
+// behind it that may move up does.
+func (sh *shard) remove(e *entry) {
+	mask := uint64(len(sh.table) - 1)
+	gap := e.hash & mask
+	for sh.table[gap].e != e {
+		if sh.table[gap].e == nil {
+			panic(&Fault{"an entry is missing from its table"})
+		}
+		gap = (gap + 1) & mask
+	}
+	for i := (gap + 1) & mask; sh.table[i].e != nil; i = (i + 1) & mask {
+		if home := sh.table[i].hash & mask; (i-home)&mask >= (i-gap)&mask {
+			sh.table[gap] = sh.table[i]
+			gap = i
+		}
+	}
+	sh.table[gap] = slot{}
+	sh.used--
+}
+
+func (sh *shard) takeEntry() *entry {
+	e := sh.free
+	if e == nil {
+		return &entry{key: make([]byte, 0, 64)}
+	}
+	sh.free, e.next = e.next, nil
+	sh.freeLen--
+	return e
+}
+
+func (sh *shard) putEntry(e *entry) {
+	*e = entry{key: e.key[:0]}
+	if sh.freeLen >= freeEntries {
+		return
+	}
+	e.next, sh.free = sh.free, e
+	sh.freeLen++
+}

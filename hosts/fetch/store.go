@@ -1,0 +1,215 @@
+package fetch
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// Store keeps the fetch hints of requests. It is safe for concurrent use, holds one
+// shard's lock at a time and calls nobody while it does. The path of a hint, Prepare,
+// Commit and Discard, allocates nothing once the free lists are warm.
+type Store struct {
+	cfg           Config
+	seed          maphash.Seed
+	secret        secret
+	preparedLimit int  // bytes of hints that a shard lets wait for a verdict
+	shift         uint // the top bits of a hash pick the shard
+	shards        []shard
+
+	entries atomic.Int64 // hints in all shards
+	bytes   atomic.Int64 // of their buffers
+
+	refusedInvalid atomic.Uint64
+	refusedLimit   atomic.Uint64
+	unkeyed        atomic.Uint64
+}
+
+// Fault is the panic value of a failure that a store cannot go on from: it was used
+// wrongly, or is broken.
+type Fault struct{ What string }
+
+func (f *Fault) Error() string { return "fetch hint store: " + f.What }
+
+// New makes an empty store.
+func New(cfg Config) *Store {
+	cfg.setDefaults()
+	s := &Store{
+		cfg:    cfg,
+		seed:   maphash.MakeSeed(),
+		secret: secret{rand.Uint64(), rand.Uint64() | 1},
+		shift:  uint(64 - bits.TrailingZeros(uint(cfg.Shards))),
+		shards: make([]shard, cfg.Shards),
+	}
+	// A shard's part of all, and enough for a few of the largest hints. It stops a guest
+	// that submits in a loop within one call.
+	s.preparedLimit = max(s.perShard(int(cfg.MaxBytes)), 4*(sizeOf(classOf(cfg.MaxHashes))+pendingOverhead))
+	for i := range s.shards {
+		s.shards[i].hashes.limit = poolBytes / cfg.Shards
+		s.shards[i].sets.limit = poolBytes / cfg.Shards
+	}
+	return s
+}
+
+func (s *Store) locate(id *hint.Identity) (uint64, *shard) {
+	h := maphash.Comparable(s.seed, *id)
+	return h, &s.shards[h>>s.shift]
+}
+
+// perShard is a shard's part of a cap on all.
+func (s *Store) perShard(n int) int { return max(1, n/len(s.shards)) }
+
+// fits tells whether an identity can be in the store at all.
+func (s *Store) fits(id *hint.Identity) bool {
+	return id.RequestID != "" && len(id.Engine)+len(id.RequestID) <= s.cfg.MaxIDBytes
+}
+
+// The lifetimes. since is never after now.
+func (s *Store) expired(e *entry, now int64) bool {
+	if e.state >= finished {
+		return now-e.since >= int64(s.cfg.TombstoneTTL)
+	}
+	return now-e.since >= int64(s.cfg.TTL)
+}
+
+// lookup finds what is there and has not expired.
+func (s *Store) lookup(sh *shard, hash uint64, id *hint.Identity, now int64) *entry {
+	e := sh.find(hash, id)
+	if e == nil {
+		return nil
+	}
+	if s.expired(e, now) {
+		s.expire(sh, e)
+		return nil
+	}
+	return e
+}
+
+// expire removes an entry whose time is over.
+func (s *Store) expire(sh *shard, e *entry) {
+	if e.state < finished {
+		sh.stats.expired++
+	}
+	s.forget(sh, e)
+}
+
+// forget removes an entry, hint or tombstone.
+func (s *Store) forget(sh *shard, e *entry) {
+	sh.remove(e)
+	if e.state >= finished {
+		sh.tombs.remove(e)
+	} else {
+		sh.hints.remove(e)
+		s.release(sh, e)
+		s.entries.Add(-1)
+	}
+	sh.putEntry(e)
+}
+
+// release gives back the buffers of a hint.
+func (s *Store) release(sh *shard, e *entry) {
+	if e.hashes == nil {
+		return
+	}
+	s.bytes.Add(-int64(sizeOf(e.hashes.class)))
+	sh.hashes.put(e.hashes)
+	sh.sets.put(e.set)
+	e.hashes, e.set, e.count, e.distinct = nil, nil, 0, 0
+}
+
+// sweep removes what has expired in a shard, up to limit entries, and returns how many.
+func (s *Store) sweep(sh *shard, now int64, limit int) (n int) {
+	for _, l := range [...]*list{&sh.hints, &sh.tombs} {
+		for ; n < limit && l.head != nil && s.expired(l.head, now); n++ {
+			s.expire(sh, l.head)
+		}
+	}
+	return n
+}
+
+// reclaim makes room at a cap: it visits every shard once, and removes up to
+// reclaimLimit expired entries in all. The caller holds no lock.
+func (s *Store) reclaim(now int64) {
+	const reclaimLimit = 256
+	left := reclaimLimit
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		left -= s.sweep(sh, sh.tick(now), left)
+		sh.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// Sweep removes everything that has expired and returns how many hints and tombstones
+// that were. Expired hints are never seen, and every commit removes a few; a ticker
+// that calls Sweep keeps their memory from lingering when no hints come.
+func (s *Store) Sweep() (n int) {
+	const batch = 512 // bounds the time under a lock
+	now := s.cfg.Now()
+	for i := range s.shards {
+		for sh, more := &s.shards[i], true; more; {
+			sh.mu.Lock()
+			k := s.sweep(sh, sh.tick(now), batch)
+			sh.mu.Unlock()
+			n, more = n+k, k == batch
+		}
+	}
+	return n
+}
+
+// Discard drops the hint of a request and leaves a tombstone. It is idempotent.
+func (s *Store) Discard(id hint.Identity) { s.end(&id, discarded) }
+
+// Finish ends a request and leaves a tombstone. It is idempotent.
+func (s *Store) Finish(id hint.Identity, wasAborted bool) { s.end(&id, finishState(wasAborted)) }
+
+func finishState(wasAborted bool) state {
+	if wasAborted {
+		return aborted
+	}
+	return finished
+}
+
+func (s *Store) end(id *hint.Identity, how state) {
+	if !s.fits(id) {
+		return
+	}
+	now := s.cfg.Now()
+	hash, sh := s.locate(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	s.endLocked(sh, hash, id, how, sh.tick(now))
+}
+
+func (s *Store) endLocked(sh *shard, hash uint64, id *hint.Identity, how state, now int64) {
+	e := s.lookup(sh, hash, id, now)
+	if e != nil && e.state >= finished {
+		return
+	}
+	if how == discarded {
+		sh.stats.discarded++
+	} else {
+		sh.stats.finished++
+	}
+	if sh.tombs.len >= s.perShard(s.cfg.MaxTombstones) {
+		s.forget(sh, sh.tombs.head)
+	}
+	if e != nil { // the hint becomes the tombstone
+		s.release(sh, e)
+		sh.hints.remove(e)
+		s.entries.Add(-1)
+	} else {
+		e = sh.takeEntry()
+		e.setKey(hash, id)
+		sh.insert(e)
+	}
+	e.state, e.cause, e.noRetain, e.source, e.since = how, abi.ReasonNone, false, Source{}, now
+	sh.tombs.push(e)
+}

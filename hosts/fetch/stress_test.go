@@ -1,0 +1,191 @@
+package fetch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+)
+
+// TestStress lets many goroutines work on few requests, at the caps, and checks that
+// nothing is lost or counted twice.
+func TestStress(t *testing.T) {
+	var now atomic.Int64
+	s := New(Config{
+		Shards: 4, MaxEntries: 40, MaxBytes: 64 * 200, MaxTombstones: 16, MaxHashes: 3000,
+		TTL: 2 * time.Millisecond, TombstoneTTL: time.Millisecond, Now: now.Load,
+	})
+	rounds := 6000
+	if testing.Short() {
+		rounds = 1000
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for range rounds {
+				now.Add(int64(r.IntN(int(20 * time.Microsecond))))
+				id := request(fmt.Sprint("r", r.IntN(60)))
+				switch r.IntN(10) {
+				case 0:
+					s.Discard(id)
+				case 1:
+					p, _, _ := s.PrepareFinish(id, true)
+					if r.IntN(2) == 0 {
+						p.Drop()
+					} else {
+						p.Commit()
+					}
+				case 2:
+					if r.IntN(20) == 0 {
+						s.Sweep()
+					}
+					s.Stats()
+				case 3, 4, 5:
+					// The n-th hash of every hint is n*..., so what is found must be one.
+					if _, ok := s.Lookup(id, 0); ok {
+						t.Error("found a hash that nobody sent")
+						return
+					}
+					s.Lookup(id, 1)
+					if st := s.Status(id); st.State == abi.FetchStateLive && st.Hashes == 0 {
+						t.Error("a live hint without hashes")
+						return
+					}
+				default:
+					n := 1 + r.IntN(12)
+					if r.IntN(50) == 0 {
+						n = 3000 // refused for its bytes
+					}
+					p, reason, _ := s.Prepare(id, source(fmt.Sprint("tcp://h:", 1+r.IntN(3)/2)), manyHashes(n), false)
+					switch {
+					case p == nil && reason != abi.ReasonLimitExceeded:
+						t.Error(reason)
+						return
+					case p == nil:
+					case r.IntN(4) == 0:
+						p.Drop()
+					default:
+						p.Commit()
+					}
+				}
+				if e, b := s.entries.Load(), s.bytes.Load(); e < 0 || b < 0 || b > 64*200+8*8*64 || e > 40+8 {
+					t.Errorf("%d entries, %d bytes", e, b) // each goroutine may be over for a moment
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+	st := s.Stats()
+	if st.Prepared != 0 || st.Conflicts == 0 || st.Replaced == 0 || st.Expired == 0 || st.RefusedLimit == 0 || st.RefusedFinished == 0 {
+		t.Errorf("%+v", st)
+	}
+	now.Add(int64(time.Hour))
+	s.Sweep()
+	if st := s.Stats(); st.Entries != 0 || st.Tombstones != 0 || st.Bytes != 0 {
+		t.Errorf("left over: %+v", st)
+	}
+	for i := range s.shards {
+		for b := range s.shards[i].hashes.free {
+			n := 0
+			for f := s.shards[i].hashes.free[b]; f != nil; f = f.next {
+				if n++; f.pins != 0 || f.detached {
+					t.Error("a pinned buffer is free")
+				}
+			}
+			if n != s.shards[i].hashes.kept[b] {
+				t.Errorf("%d free buffers of class %d, counted as %d", n, b, s.shards[i].hashes.kept[b])
+			}
+		}
+	}
+}
+
+// TestFirstQueryOutsideTheLock replaces a hint while its set is built.
+func TestFirstQueryOutsideTheLock(t *testing.T) {
+	for _, lookers := range []int{1, 2} {
+		t.Run(fmt.Sprintf("lookers=%d", lookers), func(t *testing.T) { testFirstQuery(t, lookers) })
+	}
+}
+
+func testFirstQuery(t *testing.T, lookers int) {
+	var ticks atomic.Int64
+	s := New(Config{Shards: 1, TombstoneTTL: 1, Now: func() int64 { return ticks.Add(1) }})
+	id, hashes := request("r"), manyHashes(100_000)
+	hash, sh := s.locate(&id)
+	free := func(b *buf[byte]) bool {
+		for f := sh.hashes.free[b.class]; f != nil; f = f.next {
+			if f == b {
+				return true
+			}
+		}
+		return false
+	}
+	// observe looks at the shard until f is content.
+	observe := func(f func() bool) {
+		for done := false; !done; {
+			sh.mu.Lock()
+			done = f()
+			sh.mu.Unlock()
+			runtime.Gosched()
+		}
+	}
+
+	for caught := 0; caught < 6 && !t.Failed(); {
+		p, _, _ := s.Prepare(id, Source{}, hashes, false)
+		p.Commit()
+		small, _, _ := s.Prepare(id, Source{}, hashBytes(7), false)
+		var wg sync.WaitGroup
+		for range lookers {
+			wg.Go(func() { s.Lookup(id, 0) })
+		}
+		var big *buf[byte]
+		observe(func() bool {
+			e := sh.find(hash, &id)
+			if e.hashes.pins < lookers {
+				if e.set == nil {
+					return false
+				}
+				small.use() // too late this time
+				sh.putPending(small)
+				return true
+			}
+			big = e.hashes
+			if caught++; caught%2 == 0 {
+				s.endLocked(sh, hash, &id, discarded, ticks.Load())
+			}
+			small.use()
+			s.submit(sh, small, ticks.Add(1))
+			sh.putPending(small)
+			return true
+		})
+		if big != nil {
+			observe(func() bool {
+				if big.pins > 0 && free(big) {
+					t.Error("a buffer that is read is free")
+				}
+				return big.pins == 0
+			})
+			if !free(big) {
+				t.Error("the buffer got lost")
+			}
+			if st := s.Status(id); st.Hashes != 1 {
+				t.Errorf("%d distinct hashes", st.Hashes)
+			} else if _, ok := s.Lookup(id, 7); !ok {
+				t.Error("the hint is missing")
+			}
+		}
+		wg.Wait()
+	}
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+}

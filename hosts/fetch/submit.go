@@ -1,0 +1,259 @@
+package fetch
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// Pending is a submit, discard or finish that has been checked and waits for the
+// verdict on its action. Exactly one of Commit and Drop is called, once: the Pending
+// is then reused. A second call panics with a [*Fault], unless the Pending has been
+// handed out again meanwhile.
+type Pending struct {
+	store    *Store
+	shard    *shard
+	hash     uint64
+	id       hint.Identity // its strings are views of key
+	key      []byte
+	op       state // live: a submit; else how the request ends
+	noRetain bool
+	ready    atomic.Bool
+	count    uint32
+	size     int // bytes that it counts for while it waits
+	source   Source
+	hashes   *buf[byte] // nil when there is nothing to store
+	next     *Pending   // on the free list
+}
+
+// Prepare checks a submit and copies what it needs: the strings of id and hashes
+// (little-endian u64, duplicates allowed) may be views of reused memory. It changes
+// nothing that another call can see. On refusal the Pending is nil.
+func (s *Store) Prepare(id hint.Identity, src Source, hashes []byte, noRetain bool) (*Pending, abi.Reason, string) {
+	count := len(hashes) / 8
+	switch {
+	case count == 0 || len(hashes)%8 != 0:
+		s.refusedInvalid.Add(1)
+		return nil, abi.ReasonInvalidPayload, "a fetch hint needs at least one block hash, each of 8 bytes"
+	case count > s.cfg.MaxHashes:
+		return s.refuse("%d block hashes, and a fetch hint may have %d", count, s.cfg.MaxHashes)
+	case int64(sizeOf(classOf(count))) > s.cfg.MaxBytes:
+		return s.refuse("%d block hashes need more than the %d bytes of the hint store", count, s.cfg.MaxBytes)
+	case len(id.Engine)+len(id.RequestID) > s.cfg.MaxIDBytes:
+		return s.refuse("engine and request id have %d bytes, and may have %d", len(id.Engine)+len(id.RequestID), s.cfg.MaxIDBytes)
+	}
+	if id.RequestID == "" {
+		return s.prepare(&id, live, -1)
+	}
+	p, reason, detail := s.prepare(&id, live, classOf(count))
+	if p != nil {
+		copy(p.hashes.data, hashes)
+		p.count, p.source, p.noRetain = uint32(count), src, noRetain
+	}
+	return p, reason, detail
+}
+
+// PrepareDiscard is [Store.Discard] in two halves.
+func (s *Store) PrepareDiscard(id hint.Identity) (*Pending, abi.Reason, string) {
+	return s.prepareEnd(&id, discarded)
+}
+
+// PrepareFinish is [Store.Finish] in two halves.
+func (s *Store) PrepareFinish(id hint.Identity, wasAborted bool) (*Pending, abi.Reason, string) {
+	return s.prepareEnd(&id, finishState(wasAborted))
+}
+
+func (s *Store) prepareEnd(id *hint.Identity, op state) (*Pending, abi.Reason, string) {
+	if !s.fits(id) {
+		id = &hint.Identity{} // nothing can be there
+	}
+	return s.prepare(id, op, -1)
+}
+
+// prepare takes a Pending, with a buffer of the class unless that is negative.
+func (s *Store) prepare(id *hint.Identity, op state, class int) (*Pending, abi.Reason, string) {
+	size := pendingOverhead
+	if class >= 0 {
+		size += sizeOf(class)
+	}
+	hash, sh := s.locate(id)
+	sh.mu.Lock()
+	if sh.prepared+size > s.preparedLimit {
+		sh.mu.Unlock()
+		return s.refuse("fetch hints that wait for the verdict on their actions take more than %d bytes", s.preparedLimit)
+	}
+	sh.prepared += size
+	p := sh.takePending()
+	var b *buf[byte]
+	if class >= 0 {
+		b = sh.hashes.take(class)
+	}
+	sh.mu.Unlock()
+
+	if p == nil {
+		p = &Pending{store: s, key: make([]byte, 0, 64)}
+	}
+	if b == nil && class >= 0 {
+		b = newHashes(class)
+	}
+	p.shard, p.hash, p.id, p.op, p.size, p.hashes = sh, hash, *id, op, size, b
+	p.key = append(append(p.key[:0], id.Engine...), id.RequestID...)
+	p.id.Engine, p.id.RequestID = view(p.key[:len(id.Engine)]), view(p.key[len(id.Engine):])
+	p.ready.Store(true)
+	return p, abi.ReasonNone, ""
+}
+
+// view is b as a string, without a copy: b must not change while the string is used.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (s *Store) refuse(format string, args ...any) (*Pending, abi.Reason, string) {
+	s.refusedLimit.Add(1)
+	return nil, abi.ReasonLimitExceeded, fmt.Sprintf(format, args...)
+}
+
+// Commit carries the effect out, or says why it cannot be.
+func (p *Pending) Commit() (abi.Reason, string) {
+	p.use()
+	s, sh := p.store, p.shard
+	if p.id.RequestID == "" {
+		if p.op == live {
+			s.unkeyed.Add(1)
+		}
+		p.free()
+		return abi.ReasonNone, ""
+	}
+	now := s.cfg.Now()
+	if p.op == live && s.full(p) {
+		s.reclaim(now)
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now = sh.tick(now)
+	s.sweep(sh, now, 4) // more than one commit can add, so that no backlog builds up
+	defer sh.putPending(p)
+	if p.op != live {
+		s.endLocked(sh, p.hash, &p.id, p.op, now)
+		return abi.ReasonNone, ""
+	}
+	return s.submit(sh, p, now)
+}
+
+// Drop forgets the effect.
+func (p *Pending) Drop() {
+	p.use()
+	p.free()
+}
+
+func (p *Pending) use() {
+	if !p.ready.CompareAndSwap(true, false) {
+		panic(&Fault{"a Pending was committed or dropped twice"})
+	}
+}
+
+func (p *Pending) free() {
+	p.shard.mu.Lock()
+	p.shard.putPending(p)
+	p.shard.mu.Unlock()
+}
+
+// full tells whether a submit may hit a cap on all shards, without looking whether it
+// replaces a hint.
+func (s *Store) full(p *Pending) bool {
+	return s.entries.Load() >= int64(s.cfg.MaxEntries) || s.bytes.Load()+int64(sizeOf(p.hashes.class)) > s.cfg.MaxBytes
+}
+
+// submit is the store rule. The shard is locked.
+func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
+	e := s.lookup(sh, p.hash, &p.id, now)
+	switch {
+	case e == nil:
+		if s.entries.Add(1) > int64(s.cfg.MaxEntries) {
+			s.entries.Add(-1)
+			s.refusedLimit.Add(1)
+			return abi.ReasonLimitExceeded, "the fetch hint store is full of requests"
+		}
+		if !s.grow(p, 0) {
+			s.entries.Add(-1)
+			return abi.ReasonLimitExceeded, storeFull
+		}
+		e = sh.takeEntry()
+		e.setKey(p.hash, &p.id)
+		e.source, e.since = p.source, now
+		sh.insert(e)
+		sh.hints.push(e)
+		sh.stats.submitted++
+	case e.state >= finished:
+		sh.stats.refusedFinished++
+		return abi.ReasonRequestFinished, e.state.ended()
+	case !e.source.Same(p.source):
+		s.release(sh, e) // a failed hint is not read any more
+		e.state, e.cause = failed, abi.ReasonConflictingSource
+		sh.stats.conflicts++
+		return abi.ReasonConflictingSource, "an earlier hint of this request names another source; that hint is failed too"
+	default:
+		if !s.grow(p, e.size()) {
+			return abi.ReasonLimitExceeded, storeFull
+		}
+		sh.hashes.put(e.hashes)
+		sh.sets.put(e.set)
+		e.set, e.distinct = nil, 0
+		sh.stats.replaced++
+	}
+	e.state, e.cause, e.noRetain = live, abi.ReasonNone, p.noRetain
+	e.count, e.hashes, p.hashes = p.count, p.hashes, nil
+	return abi.ReasonNone, ""
+}
+
+const storeFull = "the fetch hint store is full of block hashes"
+
+// grow counts the buffer of a submit in place of one of freed bytes, if the cap allows.
+func (s *Store) grow(p *Pending, freed int) bool {
+	delta := int64(sizeOf(p.hashes.class) - freed)
+	if s.bytes.Add(delta) > s.cfg.MaxBytes && delta > 0 {
+		s.bytes.Add(-delta)
+		s.refusedLimit.Add(1)
+		return false
+	}
+	return true
+}
+
+// size is the bytes that an entry counts for.
+func (e *entry) size() int {
+	if e.hashes == nil {
+		return 0
+	}
+	return sizeOf(e.hashes.class)
+}
+
+// ended says how a request ended.
+func (st state) ended() string {
+	switch st {
+	case finished:
+		return "the request has finished"
+	case aborted:
+		return "the request was aborted"
+	}
+	return "the hints of this request were discarded"
+}
+
+func (sh *shard) takePending() *Pending {
+	p := sh.pending
+	if p != nil {
+		sh.pending, p.next = p.next, nil
+		sh.pendLen--
+	}
+	return p
+}
+
+func (sh *shard) putPending(p *Pending) {
+	sh.prepared -= p.size
+	sh.hashes.put(p.hashes)
+	p.hashes, p.source, p.id = nil, Source{}, hint.Identity{}
+	if sh.pendLen < freeEntries {
+		p.next, sh.pending = sh.pending, p
+		sh.pendLen++
+	}
+}

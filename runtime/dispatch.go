@@ -117,8 +117,13 @@ func (res *Response) route(gen *generation, i int) {
 // the rest goes on with another.
 func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 	g := gr.guest
-	res.list(gr)
 	var s *slot
+	defer func() {
+		if s != nil { // only when the native side panics: the panic goes on to the caller
+			g.pool.poison(s)
+		}
+	}()
+	res.list(gr)
 	for pos, i := range res.actions {
 		out := &res.Results[i]
 		if s == nil {
@@ -128,8 +133,8 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 				return nil
 			}
 			if s == nil {
-				res.reject(out, abi.ReasonHandlerUnavailable, "no instance was free in time")
-				continue
+				res.unavailable(g, pos)
+				return nil
 			}
 			s.inst.call.begin(req.Identity, g.limits.Deadline)
 			if err := s.inst.write(res.guestFrame(s.inst)); err != nil {
@@ -137,8 +142,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 				continue
 			}
 		}
-		err := r.handle(g, s, req, res, out, uint32(pos))
-		if err != nil {
+		if err := r.handle(g, s, req, res, out, uint32(pos)); err != nil {
 			g.pool.poison(s)
 			s = nil
 			if fatal, ok := err.(*FatalError); ok {
@@ -148,6 +152,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 	}
 	if s != nil {
 		g.pool.release(s)
+		s = nil
 	}
 	return nil
 }

@@ -198,3 +198,64 @@ func TestClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestUnavailable fills the pool with calls that do not end soon: another dispatch
+// waits once, not once per action, and goes on when an instance is free again.
+func TestUnavailable(t *testing.T) {
+	spec := scriptedGuest(t, '0')
+	spec.Limits.Instances, spec.Limits.Deadline = 1, 300*time.Millisecond
+	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{&effects{}}, Wait: time.Millisecond}, spec)
+	ended := make(chan string)
+	go func() {
+		res := r.NewResponse()
+		_ = r.Dispatch(&runtime.Request{Body: envelope("l")}, res)
+		ended <- verdicts(res.Results)
+	}()
+	res := r.NewResponse()
+	for unavailable := false; !unavailable; {
+		if err := r.Dispatch(&runtime.Request{Body: envelope("a a nobody:n")}, res); err != nil {
+			t.Fatal(err)
+		}
+		switch got := verdicts(res.Results); got {
+		case "a=REJECTED/handler_unavailable a=REJECTED/handler_unavailable n=REJECTED/unsupported_action_type":
+			unavailable = true
+		case "a=ACCEPTED a=ACCEPTED n=REJECTED/unsupported_action_type":
+			select {
+			case got := <-ended:
+				t.Fatalf("the long call ended with %s and was never in the way", got)
+			default:
+			}
+		default:
+			t.Fatal(got)
+		}
+	}
+	if got := <-ended; got != "l=REJECTED/handler_timeout" {
+		t.Fatal(got)
+	}
+	if err := r.Dispatch(&runtime.Request{Body: envelope("a")}, res); err != nil || verdicts(res.Results) != "a=ACCEPTED" {
+		t.Fatalf("%v %s", err, verdicts(res.Results))
+	}
+}
+
+// TestPanicOfTheNativeSide: a commit that panics goes through to the caller, and the
+// instance is not lost to the pool.
+func TestPanicOfTheNativeSide(t *testing.T) {
+	host := &effects{}
+	host.panicCommit.Store(true)
+	spec := scriptedGuest(t, '0')
+	spec.Limits.Instances = 1
+	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}, Wait: 10 * time.Second}, spec)
+	res := r.NewResponse()
+	func() {
+		defer func() {
+			if p := recover(); p != "the store is broken" {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		_ = r.Dispatch(&runtime.Request{Body: envelope("e")}, res)
+	}()
+	host.panicCommit.Store(false)
+	if err := r.Dispatch(&runtime.Request{Body: envelope("e")}, res); err != nil || verdicts(res.Results) != "e=ACCEPTED" {
+		t.Fatalf("%v %s", err, verdicts(res.Results))
+	}
+}

@@ -75,6 +75,15 @@ func (res *Response) guestFrame(in *instance) []byte {
 	return res.scratch
 }
 
+// unavailable rejects the actions of the running group from position pos on: none of
+// them waits again.
+func (res *Response) unavailable(g *guest, pos int) {
+	for _, i := range res.actions[pos:] {
+		res.Results[i].Guest = g.spec.Name
+		res.reject(&res.Results[i], abi.ReasonHandlerUnavailable, "no instance was free in time")
+	}
+}
+
 // noRoom ends an action whose frame could not be written, and says what becomes of
 // the slot.
 func (g *guest) noRoom(s *slot, res *Response, out *hint.Result, err error) *slot {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,9 +25,11 @@ const scriptedManifest = `{"name":"scripted","version":"1.0.0","abi":1,"roles":[
 // withManifest appends the manifest section.
 func withManifest(t testing.TB, wasm []byte, manifest string) []byte {
 	t.Helper()
-	section := append([]byte{byte(len("kvrt.manifest"))}, "kvrt.manifest"+manifest...)
-	out := append(bytes.Clone(wasm), 0)
-	return append(binary.AppendUvarint(out, uint64(len(section))), section...)
+	out, err := abi.AppendManifest(wasm, []byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // scriptedGuest is the scripted handler. Its version is what its detail says.
@@ -40,7 +41,7 @@ func scriptedGuest(t testing.TB, version byte) runtime.GuestSpec {
 // effects is a fake kvrt_fetch that counts what becomes of its effects.
 type effects struct {
 	committed, dropped, deferred atomic.Int64
-	refuseCommit                 atomic.Bool
+	refuseCommit, panicCommit    atomic.Bool
 }
 
 func (e *effects) Name() string { return "kvrt_fetch" }
@@ -69,6 +70,9 @@ func (e *effects) submit(c *runtime.Call, _ []byte, stack []uint64) {
 type effect struct{ e *effects }
 
 func (f effect) Commit() (abi.Reason, string) {
+	if f.e.panicCommit.Load() {
+		panic("the store is broken")
+	}
 	if f.e.refuseCommit.Load() {
 		f.e.dropped.Add(1)
 		return abi.ReasonConflictingSource, "taken meanwhile"

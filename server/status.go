@@ -1,0 +1,168 @@
+package server
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/runtime"
+)
+
+// StatusReport is the answer of GET /v1/status.
+type StatusReport struct {
+	Version    string    `json:"version"`
+	Started    time.Time `json:"started"`
+	Socket     string    `json:"socket"`
+	Admin      string    `json:"admin"`
+	Generation uint64    `json:"generation"`
+	Ready      bool      `json:"ready"`
+	NotReady   []string  `json:"not_ready,omitempty"` // why
+	Draining   bool      `json:"draining"`
+
+	Guests     []GuestStatus     `json:"guests"`
+	Dispatches uint64            `json:"dispatches"`
+	Malformed  uint64            `json:"malformed"`
+	Unrouted   map[string]uint64 `json:"unrouted"` // actions that reached no guest, by reason
+	Swaps      uint64            `json:"swaps"`
+	Refused    uint64            `json:"refused_swaps"`
+	Reload     ReloadStatus      `json:"reload"`
+
+	Connections int `json:"connections"`
+}
+
+// ReloadStatus tells of the last reload; Time is zero before the first.
+type ReloadStatus struct {
+	Time  time.Time `json:"time,omitzero"`
+	OK    bool      `json:"ok"`
+	Error string    `json:"error,omitempty"`
+}
+
+// GuestList is the answer of GET /v1/guests.
+type GuestList struct {
+	Generation uint64        `json:"generation"`
+	Guests     []GuestStatus `json:"guests"`
+}
+
+// GuestStatus describes a loaded guest and what it has done since it was loaded.
+type GuestStatus struct {
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	SHA256       string          `json:"sha256"`
+	Source       string          `json:"source"`
+	Generation   uint64          `json:"generation"` // the one that loaded it
+	Roles        []string        `json:"roles"`
+	ActionTypes  []string        `json:"action_types"`
+	Dialects     []string        `json:"dialects"`
+	Capabilities []string        `json:"capabilities"` // that its manifest asks for
+	Grants       []string        `json:"grants"`       // what it was given
+	Parameters   json.RawMessage `json:"parameters,omitempty"`
+	Limits       GuestLimits     `json:"limits"`
+	History      int             `json:"history"` // how many times it can be rolled back
+
+	Instances   int               `json:"instances"`
+	Vacant      int               `json:"vacant"`
+	MemoryBytes uint64            `json:"memory_bytes"`
+	Calls       uint64            `json:"calls"`
+	Accepted    uint64            `json:"accepted"`
+	Rejected    map[string]uint64 `json:"rejected"` // by reason
+	Traps       map[string]uint64 `json:"traps"`    // by kind
+	Unavailable uint64            `json:"unavailable"`
+	Fuel        uint64            `json:"fuel"`
+
+	// LastError is why the last change of this guest was refused; nil when it was not.
+	LastError *GuestError `json:"last_error,omitempty"`
+}
+
+// GuestError is a change of a guest that was refused.
+type GuestError struct {
+	Time  time.Time `json:"time"`
+	Error string    `json:"error"`
+}
+
+// GuestLimits are runtime.Limits in JSON. What is left out has its default.
+type GuestLimits struct {
+	Fuel         uint64   `json:"fuel,omitempty"`
+	Memory       uint64   `json:"memory,omitempty"` // bytes
+	Instances    int      `json:"instances,omitempty"`
+	Deadline     Duration `json:"deadline,omitempty"`
+	InitDeadline Duration `json:"init_deadline,omitempty"`
+}
+
+func (l GuestLimits) runtime() runtime.Limits {
+	return runtime.Limits{Fuel: l.Fuel, Memory: l.Memory, Instances: l.Instances,
+		Deadline: time.Duration(l.Deadline), InitDeadline: time.Duration(l.InitDeadline)}
+}
+
+func guestLimits(l runtime.Limits) GuestLimits {
+	return GuestLimits{l.Fuel, l.Memory, l.Instances, Duration(l.Deadline), Duration(l.InitDeadline)}
+}
+
+// Duration is a time.Duration that is text in JSON, such as "50ms".
+type Duration time.Duration
+
+// MarshalText and UnmarshalText use the form of [time.ParseDuration].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads a duration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// TrapKinds are the names of the kinds of trap, in the order of [runtime.TrapKind].
+func TrapKinds() [4]string { return [4]string{"guest", "timeout", "out_of_fuel", "host_panic"} }
+
+// byReason names the counters that are not 0.
+func byReason(counts *[runtime.NumReasons]uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	for i, n := range counts {
+		if n > 0 {
+			out[abi.Reason(i).String()] += n
+		}
+	}
+	return out
+}
+
+// observed collects what [runtime.Runtime.Observe] tells.
+type observed struct {
+	runtime runtime.RuntimeStats
+	guests  map[string]runtime.GuestStats
+}
+
+func (o *observed) Runtime(s runtime.RuntimeStats) { o.runtime = s }
+func (o *observed) Guest(s runtime.GuestStats)     { o.guests[s.Name] = s }
+
+func observe(rt *runtime.Runtime) *observed {
+	o := &observed{guests: map[string]runtime.GuestStats{}}
+	rt.Observe(o)
+	return o
+}
+
+// guestStatus puts together what a guest is and what it has done.
+func guestStatus(g *runtime.GuestInfo, s *runtime.GuestStats) GuestStatus {
+	m := g.Info.Manifest
+	st := GuestStatus{
+		Name: g.Spec.Name, Version: m.Version, SHA256: g.Info.SHA256, Source: g.Spec.Source, Generation: g.Generation,
+		Roles: []string{}, ActionTypes: []string{}, Dialects: append([]string{}, m.Dialects...),
+		Capabilities: append([]string{}, m.Capabilities...), Grants: append([]string{}, g.Spec.Grants...),
+		Limits: guestLimits(g.Limits), History: g.History,
+		Instances: s.Instances, Vacant: s.Vacant, MemoryBytes: s.MemoryBytes, Calls: s.Calls, Accepted: s.Accepted,
+		Rejected: byReason(&s.Rejected), Traps: map[string]uint64{}, Unavailable: s.Unavailable, Fuel: s.Fuel,
+	}
+	if json.Valid(g.Spec.Parameters) {
+		st.Parameters = g.Spec.Parameters
+	}
+	for _, r := range m.Roles {
+		st.Roles = append(st.Roles, string(r))
+	}
+	for _, t := range m.ActionTypes {
+		st.ActionTypes = append(st.ActionTypes, t.Type)
+	}
+	for i, n := range s.Traps {
+		if n > 0 {
+			st.Traps[TrapKinds()[i]] = n
+		}
+	}
+	return st
+}

@@ -139,7 +139,7 @@ func testFirstQuery(t *testing.T, lookers int) {
 		}
 	}
 
-	for caught := 0; caught < 6 && !t.Failed(); {
+	for caught := 0; caught < 6/lookers && !t.Failed(); {
 		p, _, _ := s.Prepare(id, Source{}, hashes, false)
 		p.Commit()
 		small, _, _ := s.Prepare(id, Source{}, hashBytes(7), false)

@@ -49,7 +49,9 @@ func (s *Server) listenAdmin(ctx context.Context) error {
 // routes is the whole admin API.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, map[string]bool{"healthy": true}) })
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]bool{"healthy": true})
+	})
 	mux.HandleFunc("GET /-/ready", s.getReady)
 	mux.HandleFunc("POST /-/reload", s.change(s.postReload))
 	mux.HandleFunc("POST /-/drain", s.postDrain)

@@ -143,6 +143,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}}
+	s.reload = ReloadStatus{OK: true, LastOK: s.started}
 	if cfg.Socket != "" {
 		s.socket = newSocket(s)
 	}
@@ -246,6 +247,9 @@ func (s *Server) Store() Store { return s.cfg.Store }
 // Version is what the daemon calls itself.
 func (s *Server) Version() string { return s.cfg.Version }
 
+// Log is where the server logs.
+func (s *Server) Log() *slog.Logger { return s.log }
+
 // notReady says why the daemon does not take work; empty when it does.
 func (s *Server) notReady() (reasons []string) {
 	if s.cfg.Runtime.Generation() == 0 {
@@ -279,17 +283,22 @@ func (s *Server) reloadLocked(ctx context.Context) error {
 	s.snapshot()
 	err := s.cfg.Reload(ctx)
 	s.notify("READY=1")
-	st := ReloadStatus{Time: time.Now(), OK: err == nil}
-	if err != nil {
-		st.Error = err.Error()
-		s.log.Error("reload refused; everything stays as it was", "error", err)
+	st := s.LastReload()
+	st.Time, st.OK, st.Error = time.Now(), err == nil, ""
+	if err == nil {
+		st.LastOK = st.Time
 	} else {
-		s.log.Info("reloaded", "generation", s.cfg.Runtime.Generation())
+		st.Error = err.Error()
 	}
 	s.mu.Lock()
 	s.reload = st
 	s.mu.Unlock()
-	return err
+	if err != nil {
+		s.log.Error("reload refused; everything stays as it was", "error", err)
+		return err
+	}
+	s.log.Info("reloaded", "generation", s.cfg.Runtime.Generation())
+	return nil
 }
 
 // LastReload tells of the last reload.

@@ -30,11 +30,12 @@ type StatusReport struct {
 	Connections int `json:"connections"`
 }
 
-// ReloadStatus tells of the last reload; Time is zero before the first.
+// ReloadStatus tells of the last reload.
 type ReloadStatus struct {
-	Time  time.Time `json:"time,omitzero"`
-	OK    bool      `json:"ok"`
-	Error string    `json:"error,omitempty"`
+	Time   time.Time `json:"time,omitzero"` // zero before the first
+	OK     bool      `json:"ok"`
+	Error  string    `json:"error,omitempty"`
+	LastOK time.Time `json:"last_ok"` // of the last that was not refused; the start counts
 }
 
 // GuestList is the answer of GET /v1/guests.

@@ -1,0 +1,222 @@
+package metrics
+
+import (
+	goruntime "runtime"
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/server"
+)
+
+// hintStore is what is read of a hint store; *fetch.Store is one.
+type hintStore interface{ Stats() fetch.Stats }
+
+// collector reads all counters at a scrape.
+type collector struct {
+	server *server.Server
+	store  hintStore // nil without one
+	descs  descs
+
+	mu      sync.Mutex // guards what follows, and orders looks at the runtime
+	runtime runtime.RuntimeStats
+	guests  map[string]*totals
+	round   uint64
+}
+
+// totals are the counters of all guests that had one name, one after the other.
+type totals struct {
+	now   runtime.GuestStats // of the one that is loaded
+	past  runtime.GuestStats // of those before it
+	round uint64             // the look that saw it last
+}
+
+func newCollector(s *server.Server) *collector {
+	c := &collector{server: s, descs: newDescs(), guests: map[string]*totals{}}
+	c.store, _ = s.Store().(hintStore)
+	return c
+}
+
+// Describe sends every description.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs.all {
+		ch <- d
+	}
+}
+
+// look reads the runtime's counters.
+func (c *collector) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+}
+
+func (c *collector) lookLocked() {
+	c.round++
+	c.server.Runtime().Observe((*observer)(c))
+	for name, t := range c.guests {
+		if t.round != c.round {
+			delete(c.guests, name)
+		}
+	}
+}
+
+// observer is the collector while it looks.
+type observer collector
+
+// Runtime takes the runtime's own counters.
+func (o *observer) Runtime(s runtime.RuntimeStats) { o.runtime = s }
+
+// Guest takes a guest's counters.
+func (o *observer) Guest(s runtime.GuestStats) {
+	t := o.guests[s.Name]
+	if t == nil {
+		t = &totals{}
+		o.guests[s.Name] = t
+	} else if t.now.Generation != s.Generation {
+		add(&t.past, &t.now)
+	}
+	t.now, t.round = s, o.round
+}
+
+// add adds the counters of o to g.
+func add(g, o *runtime.GuestStats) {
+	g.Calls += o.Calls
+	g.Accepted += o.Accepted
+	g.LogDropped += o.LogDropped
+	g.Fuel += o.Fuel
+	g.Unavailable += o.Unavailable
+	for i, n := range o.Rejected {
+		g.Rejected[i] += n
+	}
+	for i, n := range o.Traps {
+		g.Traps[i] += n
+	}
+	g.Durations.SumNS += o.Durations.SumNS
+	for i, n := range o.Durations.Buckets {
+		g.Durations.Buckets[i] += n
+	}
+}
+
+// Collect sends every metric.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+	out := sink{ch}
+	c.collectRuntime(out)
+	for name, t := range c.guests {
+		c.collectGuest(out, name, t)
+	}
+	c.collectServer(out)
+	if c.store != nil {
+		c.collectStore(out)
+	}
+}
+
+func (c *collector) collectRuntime(out sink) {
+	d, s := &c.descs, &c.runtime
+	out.gauge(d.build, 1, c.server.Version(), goruntime.Version(), strconv.Itoa(abi.Major)+"."+strconv.Itoa(abi.Minor))
+	out.gauge(d.generation, float64(s.Generation))
+	out.gauge(d.guests, float64(s.Guests))
+	out.counter(d.dispatches, s.Dispatches)
+	out.counter(d.malformed, s.Malformed)
+	out.counter(d.swaps, s.Swaps, "ok")
+	out.counter(d.swaps, s.FailedSwaps, "refused")
+	for reason, n := range byReason(&s.Unrouted) {
+		out.counter(d.unrouted, n, reason)
+	}
+}
+
+func (c *collector) collectGuest(out sink, name string, t *totals) {
+	d, s := &c.descs, t.past
+	add(&s, &t.now)
+	out.gauge(d.guestInfo, 1, name, t.now.Version, t.now.SHA256, strconv.FormatUint(t.now.Generation, 10))
+	out.counter(d.calls, s.Calls, name)
+	out.counter(d.results, s.Accepted, name, abi.StatusAccepted.String(), "")
+	for reason, n := range byReason(&s.Rejected) {
+		out.counter(d.results, n, name, abi.StatusRejected.String(), reason)
+	}
+	for i, kind := range server.TrapKinds() {
+		out.counter(d.traps, s.Traps[i], name, kind)
+	}
+	out.counter(d.fuel, s.Fuel, name)
+	out.counter(d.logDropped, s.LogDropped, name)
+	out.counter(d.unavailable, s.Unavailable, name)
+	out.gauge(d.instances, float64(t.now.Instances-t.now.Vacant), name, "ready")
+	out.gauge(d.instances, float64(t.now.Vacant), name, "vacant")
+	out.gauge(d.memory, float64(t.now.MemoryBytes), name)
+	out.ch <- &durations{desc: d.durations, labels: prometheus.MakeLabelPairs(d.durations, []string{name}), counts: s.Durations}
+}
+
+func (c *collector) collectServer(out sink) {
+	d, s := &c.descs, c.server.Stats()
+	out.gauge(d.connections, float64(s.Connections))
+	out.counter(d.opened, s.Accepted, "accepted")
+	out.counter(d.opened, s.Refused, "refused")
+	out.counter(d.bytesIn, s.BytesIn)
+	out.counter(d.bytesOut, s.BytesOut)
+	out.gauge(d.buffered, float64(s.Buffered))
+	out.counter(d.oneway, s.Oneway)
+	for i, name := range s.OpNames() {
+		if name != "" {
+			out.counter(d.frames, s.Requests[i], name)
+		}
+	}
+	for i, n := range s.Errors {
+		if n > 0 {
+			out.counter(d.errors, n, server.Code(i).String())
+		}
+	}
+	r := c.server.LastReload()
+	ok := 0.0
+	if r.OK {
+		ok = 1
+	}
+	out.gauge(d.reloadOK, ok)
+	out.gauge(d.reloadTime, float64(r.LastOK.UnixMilli())/1e3)
+}
+
+func (c *collector) collectStore(out sink) {
+	d, s := &c.descs, c.store.Stats()
+	out.gauge(d.entries, float64(s.Entries))
+	out.gauge(d.tombstones, float64(s.Tombstones))
+	out.gauge(d.hashBytes, float64(s.Bytes))
+	out.gauge(d.prepared, float64(s.Prepared))
+	out.counter(d.submits, s.Submitted, "stored")
+	out.counter(d.submits, s.Replaced, "replaced")
+	out.counter(d.submits, s.Unkeyed, "not_stored")
+	out.counter(d.ended, s.Finished, "finished")
+	out.counter(d.ended, s.Discarded, "discarded")
+	out.counter(d.ended, s.Expired, "expired")
+	out.counter(d.fetchRefused, s.Conflicts, abi.ReasonConflictingSource.String())
+	out.counter(d.fetchRefused, s.RefusedFinished, abi.ReasonRequestFinished.String())
+	out.counter(d.fetchRefused, s.RefusedInvalid, abi.ReasonInvalidPayload.String())
+	out.counter(d.fetchRefused, s.RefusedLimit, abi.ReasonLimitExceeded.String())
+}
+
+// byReason names the counters that are not 0. Codes that have no name count as one.
+func byReason(counts *[runtime.NumReasons]uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	for i, n := range counts {
+		if n > 0 {
+			out[abi.Reason(i).String()] += n
+		}
+	}
+	return out
+}
+
+// sink sends metrics.
+type sink struct{ ch chan<- prometheus.Metric }
+
+func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s sink) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -38,7 +37,7 @@ type Response struct {
 	text    []byte   // details and rewritten actions; Results and blocks refer to it
 	blocks  [][]byte // by action: what the handler made of it; empty when nobody rewrote
 	keep    []hint.Forward
-	clock   time.Time
+	clock   int64 // when the last result was ready, in the runtime's monotonic ns
 }
 
 // group is the actions of one envelope that go to one guest.
@@ -71,7 +70,7 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 		return err
 	}
 	res.frame.Finish(req.Identity)
-	res.clock = time.Now()
+	res.clock = r.nanos()
 	res.reset()
 	for i := range res.frame.Len() {
 		a := res.frame.Action(i)
@@ -176,9 +175,8 @@ func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hi
 	} else {
 		call.drop()
 	}
-	now := time.Now()
-	out.DurationNS = int64(now.Sub(res.clock))
-	res.clock = now
+	now := r.nanos()
+	out.DurationNS, res.clock = now-res.clock, now
 	s.stats.count(out, call)
 	return err
 }

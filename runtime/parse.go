@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -46,7 +45,7 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 	}
 	res.scratch = abi.FinishParse(frame, doc)
 
-	res.clock = time.Now()
+	res.clock = r.nanos()
 	in, out := s.inst, hint.Result{Guest: g.spec.Name}
 	in.call.begin(req.Identity, g.limits.Deadline)
 	res.text = res.text[:0]
@@ -69,7 +68,7 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 	} else {
 		in.call.drop()
 	}
-	out.DurationNS = int64(time.Since(res.clock))
+	out.DurationNS = r.nanos() - res.clock
 	s.stats.count(&out, in.call)
 	if err != nil {
 		g.pool.poison(s)

@@ -94,6 +94,9 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
+// nanos reads the monotonic clock.
+func (r *Runtime) nanos() int64 { return int64(time.Since(r.started)) }
+
 func (r *Runtime) hostNames() []string {
 	names := make([]string, 0, len(r.hosts))
 	for n := range r.hosts {

@@ -5,12 +5,13 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/kvrt/kvrt/abi"
 )
 
-// decoder is a cursor over one document. Finished nodes of the containers that are
+// decoder reads one document. Finished nodes of the containers that are
 // still open wait on a stack; a container's nodes move to out in one run when it
 // closes, so that children lie before their parents and both encodings of one
 // document give the same bytes.
@@ -37,9 +38,9 @@ type decoder struct {
 	errMsg string
 }
 
-// begin points the cursor at src and out.
+// begin points the decoder at src and out.
 func (d *decoder) begin(src, out []byte, limit int) {
-	d.src, d.pos, d.out = src, 0, out
+	d.src, d.out = src, out
 	d.side, d.nodes = d.side[:0], d.nodes[:0]
 	d.base, d.other, d.limit, d.depth = 0, 0, limit, 0
 	d.tooDeep, d.nonFinite = false, false
@@ -67,20 +68,20 @@ func (d *decoder) release() {
 	}
 }
 
-// fail notes the first fault and returns false.
-func (d *decoder) fail(pos int, msg string) bool {
+// fail notes the first fault and returns -1, the position after it.
+func (d *decoder) fail(pos int, msg string) int {
 	if d.errMsg == "" {
 		d.errPos, d.errMsg = pos, msg
 	}
-	return false
+	return -1
 }
 
-// want fails at the cursor: what was expected is not there.
-func (d *decoder) want(what string) bool {
-	if d.pos >= len(d.src) {
+// want fails at pos: what was expected is not there.
+func (d *decoder) want(pos int, what string) int {
+	if pos >= len(d.src) {
 		return d.fail(len(d.src), "unexpected end, expected "+what)
 	}
-	return d.fail(d.pos, "unexpected byte "+quoteByte(d.src[d.pos])+", expected "+what)
+	return d.fail(pos, "unexpected byte "+quoteByte(d.src[pos])+", expected "+what)
 }
 
 func quoteByte(c byte) string {
@@ -91,18 +92,54 @@ func quoteByte(c byte) string {
 }
 
 // room fails when n more bytes would make the frame larger than its limit.
-func (d *decoder) room(n int) bool {
-	return n <= d.limit-len(d.out)-len(d.nodes) ||
-		d.fail(d.pos, "the decoded frame would be larger than "+strconv.Itoa(d.limit)+" bytes")
+func (d *decoder) room(pos, n int) bool {
+	return n <= d.limit-len(d.out)-len(d.nodes) || d.tooLarge(pos)
+}
+
+func (d *decoder) tooLarge(pos int) bool {
+	d.fail(pos, "the decoded frame would be larger than "+strconv.Itoa(d.limit)+" bytes")
+	return false
 }
 
 // push puts a finished node on the stack.
-func (d *decoder) push(n abi.Node) bool {
-	if !d.room(abi.SizeNode) {
+func (d *decoder) push(pos int, n abi.Node) bool {
+	if !d.room(pos, abi.SizeNode) {
 		return false
 	}
 	d.nodes = abi.AppendNode(d.nodes, n)
 	return true
+}
+
+// pushEntry puts a finished entry on the stack.
+func (d *decoder) pushEntry(pos int, key, val abi.Node) bool {
+	if !d.room(pos, abi.SizeEntry) {
+		return false
+	}
+	top := len(d.nodes)
+	d.nodes = extend(d.nodes, abi.SizeEntry)
+	e := (*[abi.SizeEntry]byte)(d.nodes[top:])
+	binary.LittleEndian.PutUint64(e[0:], head(key))
+	binary.LittleEndian.PutUint64(e[8:], key.Val)
+	binary.LittleEndian.PutUint64(e[16:], head(val))
+	binary.LittleEndian.PutUint64(e[24:], val.Val)
+	return true
+}
+
+// head is the first half of a node's bytes.
+func head(n abi.Node) uint64 { return uint64(n.Tag) | uint64(n.Ext)<<8 | uint64(n.Len)<<32 }
+
+// extend makes b n bytes longer. The new bytes may hold anything.
+func extend(b []byte, n int) []byte {
+	if cap(b)-len(b) < n {
+		return slices.Grow(b, n)[:len(b)+n]
+	}
+	return b[:len(b)+n]
+}
+
+// align appends zeros up to the next multiple of 8. It is abi.Align for buffers that
+// have room to spare.
+func align(b []byte) []byte {
+	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)[:(len(b)+7)&^7]
 }
 
 // here is the offset of the next byte of out.
@@ -117,7 +154,7 @@ func (d *decoder) swap() {
 // closeArray moves the nodes above mark to out.
 func (d *decoder) closeArray(mark int) abi.Node {
 	n := len(d.nodes) - mark
-	d.out = abi.Align(d.out)
+	d.out = align(d.out)
 	off := d.here()
 	d.out = append(d.out, d.nodes[mark:]...)
 	d.nodes = d.nodes[:mark]
@@ -134,7 +171,7 @@ func (d *decoder) closeMap(mark int) (abi.Node, int) {
 			return abi.Node{}, dup
 		}
 	}
-	d.out = abi.Align(d.out)
+	d.out = align(d.out)
 	off := d.here()
 	d.out = append(d.out, d.nodes[mark:]...)
 	d.nodes = d.nodes[:mark]
@@ -142,33 +179,32 @@ func (d *decoder) closeMap(mark int) (abi.Node, int) {
 }
 
 // u64sToNodes undoes an optimistic u64s array: the run of out from start becomes
-// nodes on the stack, and out is cut back to was, where it ended before the array.
-func (d *decoder) u64sToNodes(was, start int) bool {
+// nodes on the stack, and out is cut back to was, where it ended before the array. It
+// returns pos.
+func (d *decoder) u64sToNodes(pos, was, start int) int {
 	run := d.out[start:]
-	if !d.room(len(run)) {
-		return false
+	if !d.room(pos, len(run)) {
+		return -1
 	}
 	for ; len(run) >= 8; run = run[8:] {
 		d.nodes = abi.AppendNode(d.nodes, abi.Node{Tag: abi.TagU64, Val: binary.LittleEndian.Uint64(run)})
 	}
 	d.out = d.out[:was]
-	return true
+	return pos
 }
 
 // ignored remembers a key that is not kept, to find a second one like it; the key's
 // bytes are in side. pos is where the key stands in the document.
 func (d *decoder) ignored(key abi.Node, pos int) bool {
-	return d.push(key) && d.push(abi.Node{Tag: abi.TagU64, Val: uint64(pos)})
+	return d.pushEntry(pos, key, abi.Node{Tag: abi.TagU64, Val: uint64(pos)})
 }
 
 // closeIgnored checks the ignored keys above mark and forgets them.
 func (d *decoder) closeIgnored(mark, side int) bool {
-	if len(d.nodes) == mark {
-		return true
-	}
 	if dup := d.duplicate(d.nodes[mark:], d.side[d.other:]); dup >= 0 {
 		at := abi.GetNode(d.nodes, uint32(mark+dup*abi.SizeEntry+abi.OffEntryVal))
-		return d.fail(int(at.Val), msgDuplicate)
+		d.fail(int(at.Val), msgDuplicate)
+		return false
 	}
 	d.nodes, d.side = d.nodes[:mark], d.side[:side]
 	return true

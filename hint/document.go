@@ -27,20 +27,29 @@ func (t *Document) Append(dst []byte, format Format, src []byte) ([]byte, abi.No
 
 // whole reads one value that is all of src.
 func (d *decoder) whole(format Format) (abi.Node, bool) {
-	if format != FormatJSON && format != FormatMsgpack {
-		return abi.Node{}, d.fail(0, "neither JSON nor msgpack")
+	if msg := d.unreadable(format); msg != "" {
+		return abi.Node{}, d.fail(0, msg) >= 0
 	}
-	if len(d.src) > maxOffset {
-		return abi.Node{}, d.fail(maxOffset, "too large")
+	root, pos := d.value(0)
+	if pos >= 0 && d.tooDeep {
+		pos = d.fail(0, msgDeep)
 	}
-	if format == FormatJSON && hasBOM(d.src) {
-		return abi.Node{}, d.fail(0, msgBOM)
+	return root, pos >= 0 && d.end(pos)
+}
+
+// unreadable says why src cannot be a document of a format at all.
+func (d *decoder) unreadable(format Format) string {
+	switch {
+	case len(d.src) > maxOffset:
+		return "larger than 2 GiB"
+	case format == FormatMsgpack:
+		return ""
+	case format != FormatJSON:
+		return "neither JSON nor msgpack"
+	case hasBOM(d.src):
+		return "a byte order mark, which JSON does not have"
 	}
-	root, ok := d.value()
-	if ok && d.tooDeep {
-		return root, d.fail(0, msgDeep)
-	}
-	return root, ok && d.end()
+	return ""
 }
 
 // AppendTree is [Document.Append] for a single document.

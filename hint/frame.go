@@ -106,6 +106,14 @@ func (f *Frame) clear() {
 	f.protocol, f.message = abi.Span{}, abi.Span{}
 }
 
+// start empties the frame for another envelope.
+func (f *Frame) start(lim Limits) {
+	f.clear()
+	f.d.begin(nil, f.d.out[:0], lim.FrameBytes)
+	f.d.out = append(f.d.out, make([]byte, abi.SizeEnvelopeFrame)...)
+	f.tail = abi.SizeEnvelopeFrame
+}
+
 // Decode fills the frame from a body. FormatUnknown stands for what [Detect] says. An
 // error is a [*MalformedError] and refuses the envelope as a whole; what is wrong with
 // one action is told by [ActionView.Fault].
@@ -120,7 +128,7 @@ func (f *Frame) Decode(format Format, body []byte, lim Limits) error {
 	}
 	f.d.src = body
 	f.d.msgpack = format == FormatMsgpack
-	ok := f.decode(lim.Actions)
+	ok := f.decode(format, lim.Actions)
 	f.d.src = nil
 	if !ok {
 		err := &MalformedError{Offset: f.d.errPos, Msg: f.d.errMsg}
@@ -134,6 +142,9 @@ func (f *Frame) Decode(format Format, body []byte, lim Limits) error {
 // Finish completes the frame with the request's identity and the table of all actions
 // without a fault. It may be called again with another identity.
 func (f *Frame) Finish(id Identity) {
+	if f.tail == 0 {
+		f.start(Limits{}.withDefaults())
+	}
 	out := f.d.out[:f.tail]
 	run := func(s string) abi.Span {
 		if s == "" {

@@ -11,25 +11,38 @@ import (
 
 // The msgpack lead bytes that are named here; the rest are ranges or follow in order.
 const (
-	mpNil, mpFalse, mpTrue            = 0xc0, 0xc2, 0xc3
-	mpBin8, mpBin16, mpBin32          = 0xc4, 0xc5, 0xc6
-	mpExt8, mpExt16, mpExt32          = 0xc7, 0xc8, 0xc9
-	mpFloat32, mpFloat64              = 0xca, 0xcb
-	mpUint8, mpUint16                 = 0xcc, 0xcd
-	mpUint32, mpUint64                = 0xce, 0xcf
-	mpInt8, mpInt16, mpInt32, mpInt64 = 0xd0, 0xd1, 0xd2, 0xd3
-	mpFixExt1, mpFixExt16             = 0xd4, 0xd8
-	mpStr8, mpStr16, mpStr32          = 0xd9, 0xda, 0xdb
-	mpArray16, mpArray32              = 0xdc, 0xdd
-	mpMap16, mpMap32                  = 0xde, 0xdf
-	mpFixMap, mpFixArray, mpFixStr    = 0x80, 0x90, 0xa0
-	mpNegative                        = 0xe0
+	mpFixMap, mpFixArray, mpFixStr = 0x80, 0x90, 0xa0
+	mpNil, mpFalse, mpTrue         = 0xc0, 0xc2, 0xc3
+	mpBin8, mpBin16, mpBin32       = 0xc4, 0xc5, 0xc6
+	mpExt8, mpExt16, mpExt32       = 0xc7, 0xc8, 0xc9
+	mpFloat32, mpFloat64           = 0xca, 0xcb
+	mpUint8, mpUint16              = 0xcc, 0xcd
+	mpUint32, mpUint64             = 0xce, 0xcf
+	mpInt8, mpInt16                = 0xd0, 0xd1
+	mpInt32, mpInt64               = 0xd2, 0xd3
+	mpFixExt1, mpFixExt16          = 0xd4, 0xd8
+	mpStr8, mpStr16, mpStr32       = 0xd9, 0xda, 0xdb
+	mpArray16, mpArray32           = 0xdc, 0xdd
+	mpMap16, mpMap32               = 0xde, 0xdf
+	mpNegative                     = 0xe0
 )
 
-// sized reads a big-endian length of size bytes that follows the lead byte, and moves
-// the cursor behind it.
-func (d *decoder) sized(size int) (n uint64, ok bool) {
-	b := d.src[d.pos+1:]
+// mpLengthSize is the size of the length that follows a lead byte, 0 when none does.
+func mpLengthSize(c byte) int {
+	switch c {
+	case mpBin8, mpExt8, mpStr8:
+		return 1
+	case mpBin16, mpExt16, mpStr16, mpArray16, mpMap16:
+		return 2
+	case mpBin32, mpExt32, mpStr32, mpArray32, mpMap32:
+		return 4
+	}
+	return 0
+}
+
+// big reads the big-endian number of size bytes that follows the lead byte at pos.
+func (d *decoder) big(pos, size int) (n uint64, end int) {
+	b := d.src[pos+1:]
 	if len(b) < size {
 		return 0, d.fail(len(d.src), "unexpected end in a length or a number")
 	}
@@ -43,95 +56,73 @@ func (d *decoder) sized(size int) (n uint64, ok bool) {
 	case 8:
 		n = binary.BigEndian.Uint64(b)
 	}
-	d.pos += 1 + size
-	return n, true
+	return n, pos + 1 + size
 }
 
-// mpLengths gives the size of the length that follows lead bytes 0xc4 to 0xdf, the
-// sequences bin, ext, str, array and map among them.
-func mpLengthSize(c byte) int {
-	switch c {
-	case mpBin8, mpExt8, mpStr8:
-		return 1
-	case mpBin16, mpExt16, mpStr16, mpArray16, mpMap16:
-		return 2
-	case mpBin32, mpExt32, mpStr32, mpArray32, mpMap32:
-		return 4
+// mpValue reads the value at pos.
+func (d *decoder) mpValue(pos int) (abi.Node, int) {
+	if pos >= len(d.src) {
+		return abi.Node{}, d.want(pos, "a value")
 	}
-	return 0
-}
-
-// mpValue reads the value at the cursor.
-func (d *decoder) mpValue() (abi.Node, bool) {
-	if d.pos >= len(d.src) {
-		return abi.Node{}, d.want("a value")
-	}
-	c := d.src[d.pos]
+	c := d.src[pos]
 	switch {
 	case c < mpFixMap:
-		d.pos++
-		return abi.Node{Tag: abi.TagU64, Val: uint64(c)}, true
+		return abi.Node{Tag: abi.TagU64, Val: uint64(c)}, pos + 1
 	case c < mpFixArray:
-		d.pos++
-		return d.mpMap(d.pos-1, uint64(c&15))
+		return d.mpMap(pos, pos+1, uint64(c&15))
 	case c < mpFixStr:
-		d.pos++
-		return d.mpArray(d.pos-1, uint64(c&15))
+		return d.mpArray(pos, pos+1, uint64(c&15))
 	case c < mpNil:
-		d.pos++
-		return d.mpString(d.pos-1, uint64(c&31))
+		return d.mpShort(pos)
 	case c >= mpNegative:
-		d.pos++
-		return abi.Node{Tag: abi.TagI64, Val: uint64(int8(c))}, true
+		return abi.Node{Tag: abi.TagI64, Val: uint64(int8(c))}, pos + 1
 	}
-	return d.mpLong(c)
+	return d.mpLong(pos, c)
 }
 
 // mpLong reads a value whose lead byte is in [0xc0, 0xe0).
-func (d *decoder) mpLong(c byte) (abi.Node, bool) {
-	at := d.pos
+func (d *decoder) mpLong(at int, c byte) (abi.Node, int) {
 	if size := mpLengthSize(c); size != 0 {
-		n, ok := d.sized(size)
-		if !ok {
-			return abi.Node{}, false
+		n, pos := d.big(at, size)
+		if pos < 0 {
+			return abi.Node{}, pos
 		}
 		switch c {
 		case mpStr8, mpStr16, mpStr32:
-			return d.mpString(at, n)
+			return d.mpString(at, pos, n)
 		case mpBin8, mpBin16, mpBin32:
-			return d.mpRun(at, n, abi.Node{Tag: abi.TagBytes})
+			return d.mpRun(at, pos, n, abi.Node{Tag: abi.TagBytes})
 		case mpArray16, mpArray32:
-			return d.mpArray(at, n)
+			return d.mpArray(at, pos, n)
 		case mpMap16, mpMap32:
-			return d.mpMap(at, n)
+			return d.mpMap(at, pos, n)
 		}
-		return d.mpExt(at, n)
+		return d.mpExt(at, pos, n)
 	}
 	switch {
 	case c == mpNil:
-		d.pos++
-		return abi.Node{Tag: abi.TagNull}, true
+		return abi.Node{Tag: abi.TagNull}, at + 1
 	case c == mpFalse || c == mpTrue:
-		d.pos++
-		return abi.Node{Tag: abi.TagBool, Val: uint64(c & 1)}, true
+		return abi.Node{Tag: abi.TagBool, Val: uint64(c & 1)}, at + 1
 	case c >= mpUint8 && c <= mpInt64:
-		return d.mpInt(c)
+		return d.mpInt(at, c)
 	case c == mpFloat32:
-		v, ok := d.sized(4)
-		return d.mpFloat(float64(math.Float32frombits(uint32(v)))), ok
+		v, pos := d.big(at, 4)
+		return d.mpFloat(float64(math.Float32frombits(uint32(v)))), pos
 	case c == mpFloat64:
-		v, ok := d.sized(8)
-		return d.mpFloat(math.Float64frombits(v)), ok
+		v, pos := d.big(at, 8)
+		return d.mpFloat(math.Float64frombits(v)), pos
 	case c >= mpFixExt1 && c <= mpFixExt16:
-		d.pos++
-		return d.mpExt(at, 1<<(c-mpFixExt1))
+		return d.mpExt(at, at+1, 1<<(c-mpFixExt1))
 	}
-	return abi.Node{}, d.fail(at, "the reserved byte 0xc1")
+	return abi.Node{}, d.fail(at, msgReserved)
 }
 
+const msgReserved = "the reserved byte 0xc1"
+
 // mpInt reads an integer with a lead byte in [0xcc, 0xd3].
-func (d *decoder) mpInt(c byte) (abi.Node, bool) {
-	v, ok := d.sized(1 << (c & 3))
+func (d *decoder) mpInt(pos int, c byte) (abi.Node, int) {
+	v, end := d.big(pos, 1<<(c&3))
 	switch c {
 	case mpInt8:
 		v = uint64(int8(v))
@@ -141,9 +132,9 @@ func (d *decoder) mpInt(c byte) (abi.Node, bool) {
 		v = uint64(int32(v))
 	}
 	if c >= mpInt8 && int64(v) < 0 {
-		return abi.Node{Tag: abi.TagI64, Val: v}, ok
+		return abi.Node{Tag: abi.TagI64, Val: v}, end
 	}
-	return abi.Node{Tag: abi.TagU64, Val: v}, ok
+	return abi.Node{Tag: abi.TagU64, Val: v}, end
 }
 
 func (d *decoder) mpFloat(f float64) abi.Node {
@@ -151,77 +142,102 @@ func (d *decoder) mpFloat(f float64) abi.Node {
 	return abi.Node{Tag: abi.TagF64, Val: math.Float64bits(f)}
 }
 
-// mpTake returns the n bytes at the cursor and moves behind them. at is where the
-// value began.
-func (d *decoder) mpTake(at int, n uint64) ([]byte, bool) {
-	if n > uint64(len(d.src)-d.pos) {
-		return nil, d.fail(at, strconv.FormatUint(n, 10)+" bytes announced, "+strconv.Itoa(len(d.src)-d.pos)+" are left")
+// mpTake returns the n bytes at pos. at is where the value began.
+func (d *decoder) mpTake(at, pos int, n uint64) ([]byte, int) {
+	if n > uint64(len(d.src)-pos) {
+		return nil, d.lies(at, pos, n, " bytes")
 	}
-	b := d.src[d.pos : d.pos+int(n)]
-	d.pos += int(n)
-	return b, true
+	end := pos + int(n)
+	return d.src[pos:end], end
 }
 
-func (d *decoder) mpRun(at int, n uint64, like abi.Node) (abi.Node, bool) {
-	b, ok := d.mpTake(at, n)
+// lies fails: a length says more than there is.
+func (d *decoder) lies(at, pos int, n uint64, what string) int {
+	return d.fail(at, strconv.FormatUint(n, 10)+what+" announced, "+strconv.Itoa(len(d.src)-pos)+" bytes are left")
+}
+
+func (d *decoder) mpRun(at, pos int, n uint64, like abi.Node) (abi.Node, int) {
+	b, end := d.mpTake(at, pos, n)
+	if end < 0 {
+		return like, end
+	}
+	run, ok := d.copyRun(at, b, like)
 	if !ok {
-		return like, false
+		return run, -1
 	}
-	return d.copyRun(b, like)
+	return run, end
 }
 
-func (d *decoder) mpExt(at int, n uint64) (abi.Node, bool) {
-	if d.pos >= len(d.src) {
-		return abi.Node{}, d.want("an extension type")
+func (d *decoder) mpExt(at, pos int, n uint64) (abi.Node, int) {
+	if pos >= len(d.src) {
+		return abi.Node{}, d.want(pos, "an extension type")
 	}
-	kind := d.src[d.pos]
-	d.pos++
-	return d.mpRun(at, n, abi.Node{Tag: abi.TagExt, Ext: kind})
+	return d.mpRun(at, pos+1, n, abi.Node{Tag: abi.TagExt, Ext: d.src[pos]})
 }
 
-// mpText takes the n bytes of a string at the cursor and checks that they are UTF-8.
-func (d *decoder) mpText(at int, n uint64) ([]byte, bool) {
-	b, ok := d.mpTake(at, n)
-	if ok && !ascii(b) && !utf8.Valid(b) {
-		return nil, d.fail(d.pos-len(b)+invalidUTF8(b), msgNotUTF8)
+// mpText takes the n bytes of a string at pos and checks that they are UTF-8.
+func (d *decoder) mpText(at, pos int, n uint64) ([]byte, int) {
+	b, end := d.mpTake(at, pos, n)
+	if end >= 0 && !utf8.Valid(b) {
+		return nil, d.fail(pos+invalidUTF8(b), msgNotUTF8)
 	}
-	return b, ok
+	return b, end
 }
 
-const msgNotUTF8 = "a string that is not UTF-8"
-
-// ascii tells whether b is ASCII: most strings are, and short.
-func ascii(b []byte) bool {
-	if len(b) >= 8 {
-		last := binary.LittleEndian.Uint64(b[len(b)-8:])
-		for len(b) > 8 {
-			last |= binary.LittleEndian.Uint64(b)
-			b = b[8:]
-		}
-		return last&highs == 0
-	}
-	var all byte
-	for _, c := range b {
-		all |= c
-	}
-	return all < utf8.RuneSelf
-}
-
-func (d *decoder) mpString(at int, n uint64) (abi.Node, bool) {
-	b, ok := d.mpText(at, n)
-	if !ok || !d.room(len(b)) {
-		return abi.Node{}, false
+func (d *decoder) mpString(at, pos int, n uint64) (abi.Node, int) {
+	b, end := d.mpText(at, pos, n)
+	if end < 0 || !d.room(at, len(b)) {
+		return abi.Node{}, -1
 	}
 	off := d.here()
 	d.out = append(d.out, b...)
-	return abi.Node{Tag: abi.TagString, Len: uint32(len(b)), Val: uint64(off)}, true
+	return abi.Node{Tag: abi.TagString, Len: uint32(len(b)), Val: uint64(off)}, end
 }
 
-// mpCount checks the announced size of a container against the bytes that are left:
-// nothing is reserved for a count that lies.
-func (d *decoder) mpCount(at int, n, perItem uint64, what string) bool {
-	return n*perItem <= uint64(len(d.src)-d.pos) ||
-		d.fail(at, strconv.FormatUint(n, 10)+what+" announced, "+strconv.Itoa(len(d.src)-d.pos)+" bytes are left")
+// mpShort reads a string whose length stands in its lead byte. Most strings are short
+// and ASCII: they are copied in words, and what is written behind their end is
+// overwritten by what follows.
+func (d *decoder) mpShort(at int) (abi.Node, int) {
+	src, off := d.src, len(d.out)
+	n := int(src[at] & 31)
+	if at+9 > len(src) || cap(d.out)-off < 32 {
+		return d.mpString(at, at+1, uint64(n))
+	}
+	dst := d.out[:off+32]
+	if n <= 8 {
+		w := binary.LittleEndian.Uint64(src[at+1:]) & (1<<(8*uint(n)) - 1)
+		if w&highs != 0 {
+			return d.mpString(at, at+1, uint64(n))
+		}
+		binary.LittleEndian.PutUint64(dst[off:], w)
+	} else if n <= 16 && at+1+n <= len(src) {
+		b, o := src[at+1:at+1+n], dst[off:off+n]
+		v, w := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[len(b)-8:])
+		if (v|w)&highs != 0 {
+			return d.mpString(at, at+1, uint64(n))
+		}
+		binary.LittleEndian.PutUint64(o, v)
+		binary.LittleEndian.PutUint64(o[len(o)-8:], w)
+	} else if at+33 <= len(src) {
+		b, o := (*[32]byte)(src[at+1:]), (*[32]byte)(dst[off:])
+		v, w := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if n < 24 {
+			v, w = v&(1<<(8*uint(n-16))-1), 0
+		} else {
+			w &= 1<<(8*uint(n-24)) - 1
+		}
+		if (binary.LittleEndian.Uint64(b[0:])|binary.LittleEndian.Uint64(b[8:])|v|w)&highs != 0 {
+			return d.mpString(at, at+1, uint64(n))
+		}
+		*o = *b
+	} else {
+		return d.mpString(at, at+1, uint64(n))
+	}
+	if !d.room(at, n) {
+		return abi.Node{}, -1
+	}
+	d.out = d.out[:off+n]
+	return abi.Node{Tag: abi.TagString, Len: uint32(n), Val: uint64(off - d.base)}, at + 1 + n
 }
 
 const (
@@ -229,19 +245,30 @@ const (
 	whatEntries  = " entries"
 )
 
-func (d *decoder) mpMap(at int, n uint64) (abi.Node, bool) {
-	if !d.mpCount(at, n, 2, whatEntries) {
-		return abi.Node{}, false
+// mpMap reads n entries at pos. Nothing is reserved for a count that lies.
+func (d *decoder) mpMap(at, pos int, n uint64) (abi.Node, int) {
+	if 2*n > uint64(len(d.src)-pos) {
+		return abi.Node{}, d.lies(at, pos, n, whatEntries)
 	}
 	if d.depth >= abi.MaxDepth {
-		return d.mpTooDeep(2 * n)
+		return d.mpTooDeep(pos, 2*n)
 	}
 	d.depth++
-	body, mark := d.pos, len(d.nodes)
-	for range 2 * n {
-		v, ok := d.mpValue()
-		if !ok || !d.push(v) {
-			return abi.Node{}, false
+	body, mark := pos, len(d.nodes)
+	for range n {
+		key := abi.Node{}
+		start := pos
+		if pos < len(d.src) && d.src[pos]^mpFixStr < 32 {
+			key, pos = d.mpShort(pos)
+		} else {
+			key, pos = d.mpValue(pos)
+		}
+		if pos < 0 {
+			return abi.Node{}, pos
+		}
+		var val abi.Node
+		if val, pos = d.mpValue(pos); pos < 0 || !d.pushEntry(start, key, val) {
+			return abi.Node{}, -1
 		}
 	}
 	m, dup := d.closeMap(mark)
@@ -249,167 +276,46 @@ func (d *decoder) mpMap(at int, n uint64) (abi.Node, bool) {
 		return m, d.fail(d.mpKeyPos(body, dup), msgDuplicate)
 	}
 	d.depth--
-	return m, true
+	return m, pos
 }
 
-// mpKeyPos finds key number i of the map whose first key is at body, known to be sound.
-func (d *decoder) mpKeyPos(body, i int) int {
-	d.pos = body
+// mpKeyPos finds key number i of the map whose first key is at pos, known to be sound.
+func (d *decoder) mpKeyPos(pos, i int) int {
 	for range 2 * i {
-		if _, ok := d.mpValue(); !ok {
+		_, end := d.mpValue(pos)
+		if end < 0 {
 			break
 		}
+		pos = end
 	}
-	return d.pos
+	return pos
 }
 
-func (d *decoder) mpArray(at int, n uint64) (abi.Node, bool) {
-	if !d.mpCount(at, n, 1, whatElements) {
-		return abi.Node{}, false
+// mpArray reads n elements at pos.
+func (d *decoder) mpArray(at, pos int, n uint64) (abi.Node, int) {
+	if n > uint64(len(d.src)-pos) {
+		return abi.Node{}, d.lies(at, pos, n, whatElements)
 	}
 	if d.depth >= abi.MaxDepth {
-		return d.mpTooDeep(n)
+		return d.mpTooDeep(pos, n)
 	}
 	d.depth++
 	mark := len(d.nodes)
 	if n > 0 {
-		u64s, read, ok := d.mpU64s(int(n))
-		if !ok || read == int(n) {
+		u64s, read, end := d.mpU64s(pos, int(n))
+		if end < 0 || read == int(n) {
 			d.depth--
-			return u64s, ok
+			return u64s, end
 		}
-		n -= uint64(read)
+		n, pos = n-uint64(read), end
 	}
 	for range n {
-		v, ok := d.mpValue()
-		if !ok || !d.push(v) {
-			return abi.Node{}, false
+		start := pos
+		var e abi.Node
+		if e, pos = d.mpValue(pos); pos < 0 || !d.push(start, e) {
+			return abi.Node{}, -1
 		}
 	}
 	d.depth--
-	return d.closeArray(mark), true
-}
-
-// mpU64s reads the elements of a list as long as they are integers in [0, 2^64),
-// straight into out: this is where block hashes go by. read is how many there were;
-// when it is not all n, they are on the stack and the cursor is on the next one.
-func (d *decoder) mpU64s(n int) (u64s abi.Node, read int, ok bool) {
-	if c := d.src[d.pos]; c >= mpFixMap && (c < mpUint8 || c > mpInt64) {
-		return u64s, 0, true
-	}
-	if !d.room(8*n + 7) {
-		return u64s, 0, false
-	}
-	was := len(d.out)
-	d.out = abi.Align(d.out)
-	start := len(d.out)
-	if cap(d.out)-start < 8*n {
-		d.out = append(d.out, make([]byte, 8*n)...)
-	}
-	dst, src := d.out[start:start+8*n], d.src[d.pos:]
-	for len(dst) >= 8 {
-		for len(src) >= 9 && len(dst) >= 8 && src[0] == mpUint64 {
-			binary.LittleEndian.PutUint64(dst, binary.BigEndian.Uint64(src[1:]))
-			dst, src = dst[8:], src[9:]
-		}
-		if len(dst) == 0 || len(src) == 0 {
-			break
-		}
-		c := src[0]
-		if c < mpFixMap {
-			binary.LittleEndian.PutUint64(dst, uint64(c))
-			dst, src = dst[8:], src[1:]
-			continue
-		}
-		if c < mpUint8 || c > mpInt64 {
-			break
-		}
-		d.pos = len(d.src) - len(src)
-		v, ok := d.mpInt(c)
-		if !ok {
-			return u64s, 0, false
-		}
-		if v.Tag != abi.TagU64 {
-			break
-		}
-		binary.LittleEndian.PutUint64(dst, v.Val)
-		dst, src = dst[8:], d.src[d.pos:]
-	}
-	d.pos = len(d.src) - len(src)
-	read = n - len(dst)/8
-	d.out = d.out[:start+8*read]
-	if read < n {
-		return u64s, read, d.u64sToNodes(was, start)
-	}
-	return abi.Node{Tag: abi.TagU64s, Len: uint32(n), Val: uint64(start - d.base)}, n, true
-}
-
-// mpTooDeep passes over items values in a loop: they are checked for bounds and
-// UTF-8, and not kept.
-func (d *decoder) mpTooDeep(items uint64) (abi.Node, bool) {
-	d.tooDeep = true
-	for ; items > 0; items-- {
-		if items > uint64(len(d.src)-d.pos) { // each takes a byte at least
-			return abi.Node{}, d.want("a value")
-		}
-		n, ok := d.mpSkip()
-		if !ok {
-			return abi.Node{}, false
-		}
-		items += n
-	}
-	return abi.Node{Tag: abi.TagNull}, true
-}
-
-// mpSkip passes over one value, or over the head of a container: more says how many
-// values that contains.
-func (d *decoder) mpSkip() (more uint64, ok bool) {
-	at, c := d.pos, d.src[d.pos]
-	switch {
-	case c < mpFixMap, c >= mpNegative, c == mpNil, c == mpFalse, c == mpTrue:
-		d.pos++
-		return 0, true
-	case c < mpFixArray:
-		d.pos++
-		return 2 * uint64(c&15), true
-	case c < mpFixStr:
-		d.pos++
-		return uint64(c & 15), true
-	case c < mpNil:
-		d.pos++
-		_, ok = d.mpText(at, uint64(c&31))
-		return 0, ok
-	}
-	if size := mpLengthSize(c); size != 0 {
-		n, ok := d.sized(size)
-		if !ok {
-			return 0, false
-		}
-		switch c {
-		case mpArray16, mpArray32:
-			return n, true
-		case mpMap16, mpMap32:
-			return 2 * n, true
-		case mpStr8, mpStr16, mpStr32:
-			_, ok = d.mpText(at, n)
-		case mpExt8, mpExt16, mpExt32:
-			_, ok = d.mpTake(at, n+1)
-		default:
-			_, ok = d.mpTake(at, n)
-		}
-		return 0, ok
-	}
-	switch {
-	case c == mpFloat32:
-		_, ok = d.sized(4)
-	case c == mpFloat64:
-		_, ok = d.sized(8)
-	case c >= mpUint8 && c <= mpInt64:
-		_, ok = d.sized(1 << (c & 3))
-	case c >= mpFixExt1 && c <= mpFixExt16:
-		_, ok = d.mpTake(at, 2+1<<(c-mpFixExt1))
-	default:
-		return 0, d.fail(at, "the reserved byte 0xc1")
-	}
-	return 0, ok
+	return d.closeArray(mark), pos
 }

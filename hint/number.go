@@ -2,7 +2,6 @@ package hint
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"math/bits"
 	"strconv"
@@ -50,76 +49,76 @@ func digits(b []byte) (v uint64, n int, over bool) {
 	return v, n, over
 }
 
-// jsonNumber reads a number; the cursor is at its first byte.
-func (d *decoder) jsonNumber() (abi.Node, bool) {
-	start, i := d.pos, d.pos
+// jsonNumber reads a number; pos is its first byte.
+func (d *decoder) jsonNumber(start int) (abi.Node, int) {
+	i := start
 	neg := d.src[i] == '-'
 	if neg {
 		i++
 	}
 	v, n, over := digits(d.src[i:])
 	if n == 0 {
-		d.pos = i
-		return abi.Node{}, d.want("a digit")
+		return abi.Node{}, d.want(i, "a digit")
 	}
 	if n > 1 && d.src[i] == '0' {
 		return abi.Node{}, d.fail(i, "a number with a leading zero")
 	}
-	d.pos = i + n
-	if d.pos < len(d.src) && (d.src[d.pos] == '.' || d.src[d.pos]|0x20 == 'e') {
-		return d.jsonFloat(start)
+	end := i + n
+	if c := d.at(end); c == '.' || c|0x20 == 'e' {
+		return d.jsonFloat(start, end)
 	}
 	switch {
 	case over || neg && v > 1<<63:
-		return d.numberText(start)
+		return d.numberText(start, end)
 	case neg && v != 0:
-		return abi.Node{Tag: abi.TagI64, Val: -v}, true
+		return abi.Node{Tag: abi.TagI64, Val: -v}, end
 	}
-	return abi.Node{Tag: abi.TagU64, Val: v}, true
+	return abi.Node{Tag: abi.TagU64, Val: v}, end
 }
 
-// jsonFloat reads what follows the integer part of a number that begins at start.
-func (d *decoder) jsonFloat(start int) (abi.Node, bool) {
-	run := func() bool {
-		from := d.pos
-		for d.pos < len(d.src) && d.src[d.pos]-'0' <= 9 {
-			d.pos++
-		}
-		return d.pos > from || d.want("a digit")
-	}
-	if d.src[d.pos] == '.' {
-		d.pos++
-		if !run() {
-			return abi.Node{}, false
+// jsonFloat reads what follows at i the integer part of a number that begins at start.
+func (d *decoder) jsonFloat(start, i int) (abi.Node, int) {
+	if d.src[i] == '.' {
+		if i = d.someDigits(i + 1); i < 0 {
+			return abi.Node{}, i
 		}
 	}
-	if d.pos < len(d.src) && d.src[d.pos]|0x20 == 'e' {
-		d.pos++
-		if d.pos < len(d.src) && (d.src[d.pos] == '+' || d.src[d.pos] == '-') {
-			d.pos++
+	if d.at(i)|0x20 == 'e' {
+		i++
+		if c := d.at(i); c == '+' || c == '-' {
+			i++
 		}
-		if !run() {
-			return abi.Node{}, false
+		if i = d.someDigits(i); i < 0 {
+			return abi.Node{}, i
 		}
 	}
-	text := d.src[start:d.pos]
+	text := d.src[start:i]
 	// The string is a view for the length of the call; ParseFloat copies what an error keeps.
 	f, err := strconv.ParseFloat(unsafe.String(&text[0], len(text)), 64)
 	if err != nil || math.IsInf(f, 0) {
-		return d.numberText(start)
+		return d.numberText(start, i)
 	}
-	return abi.Node{Tag: abi.TagF64, Val: math.Float64bits(f)}, true
+	return abi.Node{Tag: abi.TagF64, Val: math.Float64bits(f)}, i
 }
 
-// numberText keeps the number that begins at start as it is spelled.
-func (d *decoder) numberText(start int) (abi.Node, bool) {
-	text := d.src[start:d.pos]
-	if !d.room(len(text)) {
-		return abi.Node{}, false
+func (d *decoder) someDigits(pos int) int {
+	i := pos
+	for d.at(i)-'0' <= 9 {
+		i++
 	}
-	off := d.here()
-	d.out = append(d.out, text...)
-	return abi.Node{Tag: abi.TagNumber, Len: uint32(len(text)), Val: uint64(off)}, true
+	if i == pos {
+		return d.want(i, "a digit")
+	}
+	return i
+}
+
+// numberText keeps a number as it is spelled.
+func (d *decoder) numberText(start, end int) (abi.Node, int) {
+	n, ok := d.copyRun(start, d.src[start:end], abi.Node{Tag: abi.TagNumber})
+	if !ok {
+		return n, -1
+	}
+	return n, end
 }
 
 // appendFloat spells a finite double as Python's repr does: the shortest digits that
@@ -141,33 +140,31 @@ func appendFloat(dst []byte, f float64) []byte {
 
 // appendText spells a number as Python's str does, for ids and versions that came as
 // numbers. text is the run of a node that is number text.
-func appendText(dst []byte, n abi.Node, text []byte) ([]byte, error) {
+func appendText(dst []byte, n abi.Node, text []byte) []byte {
 	switch n.Tag {
 	case abi.TagU64:
-		return strconv.AppendUint(dst, n.Val, 10), nil
+		return strconv.AppendUint(dst, n.Val, 10)
 	case abi.TagI64:
-		return strconv.AppendInt(dst, n.I64(), 10), nil
+		return strconv.AppendInt(dst, n.I64(), 10)
 	case abi.TagF64:
 		switch f := n.F64(); {
 		case math.IsNaN(f):
-			return append(dst, "nan"...), nil
+			return append(dst, "nan"...)
 		case math.IsInf(f, 0):
-			return append(dst, infinity(f < 0)...), nil
+			return append(dst, infinity(f < 0)...)
 		default:
-			return appendFloat(dst, f), nil
+			return appendFloat(dst, f)
 		}
 	case abi.TagNumber:
 		for _, c := range text {
 			if c == '.' || c|0x20 == 'e' { // no double holds it
-				return append(dst, infinity(text[0] == '-')...), nil
+				return append(dst, infinity(text[0] == '-')...)
 			}
 		}
-		return append(dst, text...), nil
+		return append(dst, text...)
 	}
-	return dst, errNotNumber
+	return dst
 }
-
-var errNotNumber = errors.New("not a number")
 
 func infinity(negative bool) string {
 	if negative {

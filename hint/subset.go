@@ -85,20 +85,13 @@ func (f *Frame) Load(format Format, envelope []byte, lim Limits) error {
 	return nil
 }
 
-// start empties the frame for another envelope.
-func (f *Frame) start(lim Limits) {
-	f.clear()
-	f.d.begin(nil, f.d.out[:0], lim.FrameBytes)
-	f.d.out = append(f.d.out, make([]byte, abi.SizeEnvelopeFrame)...)
-}
-
 // keep copies a run that is not nil and sets s to the copy.
 func (d *decoder) keep(run []byte, s *abi.Span) bool {
 	*s = abi.Span{}
 	if run == nil {
 		return true
 	}
-	n, ok := d.copyRun(run, abi.Node{Tag: abi.TagString})
+	n, ok := d.copyRun(0, run, abi.Node{Tag: abi.TagString})
 	*s = abi.Span{Off: uint32(n.Val), Len: n.Len}
 	return ok
 }
@@ -106,7 +99,7 @@ func (d *decoder) keep(run []byte, s *abi.Span) bool {
 // add copies one action. A nil run is absent.
 func (f *Frame) add(id, typ, version []byte, base abi.Base, payload abi.Node) bool {
 	d := &f.d
-	if !d.room(abi.SizeAction + 8) {
+	if !d.room(0, abi.SizeAction+8) {
 		return false
 	}
 	d.beginBlock()

@@ -72,8 +72,7 @@ func appendKey(path []byte, base abi.Base, k abi.Node) []byte {
 		}
 		return append(strconv.AppendQuoteToASCII(append(path, '['), string(key[:min(len(key), pathKeyBytes)])), ']')
 	case abi.TagU64, abi.TagI64, abi.TagF64:
-		path, _ = appendText(append(path, "[key "...), k, nil)
-		return append(path, ']')
+		return append(appendText(append(path, "[key "...), k, nil), ']')
 	}
 	return append(append(append(path, "[key "...), gotOf(k.Tag).String()...), ']')
 }
@@ -104,9 +103,9 @@ func (d *decoder) duplicateIn(base abi.Base, n abi.Node) (path string, dup bool)
 func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 	switch n.Tag {
 	case abi.TagNumber, abi.TagString, abi.TagBytes, abi.TagExt:
-		return d.copyRun(base.Bytes(n), n)
+		return d.copyRun(0, base.Bytes(n), n)
 	case abi.TagU64s:
-		if !d.room(int(n.Len)*8 + 8) {
+		if !d.room(0, int(n.Len)*8+8) {
 			return n, false
 		}
 		d.out = abi.Align(d.out)
@@ -117,7 +116,7 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 	case abi.TagArray:
 		mark := len(d.nodes)
 		for i := range n.Len {
-			if e, ok := d.copyTree(base, base.Elem(n, i)); !ok || !d.push(e) {
+			if e, ok := d.copyTree(base, base.Elem(n, i)); !ok || !d.push(0, e) {
 				return n, false
 			}
 		}
@@ -126,22 +125,28 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 		mark := len(d.nodes)
 		for i := range n.Len {
 			k, v := base.Entry(n, i)
-			for _, e := range [2]abi.Node{k, v} {
-				if c, ok := d.copyTree(base, e); !ok || !d.push(c) {
-					return n, false
-				}
+			key, ok := d.copyTree(base, k)
+			if !ok {
+				return n, false
+			}
+			val, ok := d.copyTree(base, v)
+			if !ok || !d.pushEntry(0, key, val) {
+				return n, false
 			}
 		}
 		m, dup := d.closeMap(mark)
-		return m, dup < 0 || d.fail(0, msgDuplicate)
+		if dup >= 0 {
+			d.fail(0, msgDuplicate)
+		}
+		return m, dup < 0
 	}
 	d.nonFinite = d.nonFinite || notFinite(n)
 	return abi.Node{Tag: n.Tag, Val: n.Val}, true
 }
 
 // copyRun appends bytes and returns the node of like's kind that refers to them.
-func (d *decoder) copyRun(b []byte, like abi.Node) (abi.Node, bool) {
-	if !d.room(len(b)) {
+func (d *decoder) copyRun(pos int, b []byte, like abi.Node) (abi.Node, bool) {
+	if !d.room(pos, len(b)) {
 		return like, false
 	}
 	off := d.here()

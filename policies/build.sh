@@ -39,10 +39,25 @@ build_c() { # SOURCE OUT
 		-Wl,--no-entry,--stack-first,-z,stack-size=$stack,--strip-all -o "$2" "$1"
 }
 
+# rustc's own idea of linking exports two globals that nobody needs, and takes the
+# metadata that lies in every Rust library for a broken object.
+cat >"$tmp/link" <<'END'
+#!/usr/bin/env bash
+args=()
+for arg in "$@"; do
+	case $arg in
+	--export=__* | --fatal-warnings) ;;
+	*) args+=("$arg") ;;
+	esac
+done
+exec "${WASM_LD:-wasm-ld-19}" "${args[@]}"
+END
+chmod +x "$tmp/link"
+
 build_rust() { # NAME FOLDER OUT
 	local flags=(--edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort
 		-C codegen-units=1 -C lto=fat -C embed-bitcode=yes -C overflow-checks=off -D warnings
-		-C target-feature=+bulk-memory --remap-path-prefix "$PWD=." --out-dir "$tmp")
+		-C target-feature=+bulk-memory -C "linker=$tmp/link" -C linker-flavor=wasm-ld --remap-path-prefix "$PWD=." --out-dir "$tmp")
 	[[ -e $tmp/libkvrt.rlib ]] ||
 		"$RUSTC" --crate-name kvrt --crate-type rlib -C metadata=kvrt "${flags[@]}" sdk/rust/src/lib.rs
 	"$RUSTC" --crate-name "${1//-/_}" --crate-type cdylib -C metadata="$1" "${flags[@]}" --extern "kvrt=$tmp/libkvrt.rlib" \

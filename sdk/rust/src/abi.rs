@@ -49,7 +49,7 @@ pub const STATUS_ACCEPTED: u32 = 1;
 /// not taken; reason says why
 pub const STATUS_REJECTED: u32 = 2;
 
-// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value.
+// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give.
 /// no reason: accepted
 pub const REASON_NONE: u32 = 0;
 /// no handler in this generation takes this action type
@@ -70,13 +70,13 @@ pub const REASON_LIMIT_EXCEEDED: u32 = 7;
 pub const REASON_SUPERSEDED: u32 = 8;
 /// the guest answered something the ABI does not allow, or a host function failed
 pub const REASON_HANDLER_ERROR: u32 = 9;
-/// the guest trapped
+/// the guest trapped (host only)
 pub const REASON_HANDLER_TRAP: u32 = 10;
-/// the guest used up its fuel
+/// the guest used up its fuel (host only)
 pub const REASON_HANDLER_OUT_OF_FUEL: u32 = 11;
-/// no instance of the guest was free in time, or it is quarantined
+/// no instance of the guest was free in time, or it is quarantined (host only)
 pub const REASON_HANDLER_UNAVAILABLE: u32 = 12;
-/// the guest ran past its deadline
+/// the guest ran past its deadline (host only)
 pub const REASON_HANDLER_TIMEOUT: u32 = 13;
 /// the request was finished or discarded before this hint came
 pub const REASON_REQUEST_FINISHED: u32 = 14;
@@ -165,7 +165,9 @@ pub const FETCH_STATE_FINISHED: u32 = 3;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// where it begins
     pub off: u32,
+    /// bytes
     pub len: u32,
 }
 
@@ -208,6 +210,7 @@ pub const OFF_NODE_VAL: usize = 8;
 pub struct Entry {
     /// a string in JSON; msgpack maps may have other keys
     pub key: Node,
+    /// never Absent
     pub val: Node,
 }
 
@@ -264,6 +267,7 @@ pub struct ParseFrame {
     pub zero: u32,
     /// the bytes as they were sent
     pub raw: Span,
+    /// the request that the bytes came with
     pub request_id: Span,
     /// the dialect's name
     pub dialect: Span,
@@ -284,7 +288,7 @@ pub const OFF_PARSE_FRAME_REQUEST_ID: usize = 24;
 pub const OFF_PARSE_FRAME_DIALECT: usize = 32;
 pub const OFF_PARSE_FRAME_DOCUMENT: usize = 40;
 
-/// A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0.
+/// A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvelopeFrame {
@@ -292,7 +296,9 @@ pub struct EnvelopeFrame {
     pub kind: u32,
     /// bytes of the frame
     pub size: u32,
+    /// such as 0.1
     pub protocol_version: Span,
+    /// names the envelope to its sender
     pub message_id: Span,
     /// offset of u32\[count\]: offsets of Action records, each 8-byte aligned
     pub actions: u32,
@@ -338,13 +344,15 @@ pub const OFF_ENVELOPE_FRAME_ZERO: usize = 64;
 pub struct Action {
     /// bytes of the record with everything it refers to, a multiple of 8
     pub size: u32,
-    /// position in the envelope
+    /// position in the whole envelope; ignored in a guest's answer
     pub index: u32,
+    /// names the action to its sender
     pub action_id: Span,
+    /// such as kv.fetch
     pub action_type: Span,
     /// absent counts as 1.0 where a rule says so
     pub action_version: Span,
-    /// the payload as it was sent (feature raw_payload), else absent
+    /// the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer
     pub raw: Span,
     /// Format of raw
     pub raw_format: u32,
@@ -368,7 +376,7 @@ pub const OFF_ACTION_RAW_FORMAT: usize = 40;
 pub const OFF_ACTION_ZERO: usize = 44;
 pub const OFF_ACTION_PAYLOAD: usize = 48;
 
-/// What a role returns a reference to. Base: the record. It must not overlap the frame.
+/// What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -376,9 +384,9 @@ pub struct Answer {
     pub status: u32,
     /// Reason when rejected, else 0
     pub reason: u32,
-    /// text for people, UTF-8, cut at 512 bytes
+    /// text for people, UTF-8; 512 bytes are kept
     pub detail: Span,
-    /// handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned
+    /// handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned
     pub body: Span,
     /// init: Feature bits chosen
     pub features: u64,
@@ -403,19 +411,25 @@ pub const OFF_ANSWER_ZERO: usize = 32;
 pub struct Worker {
     /// integer or string
     pub id: Node,
+    /// data-parallel rank
     pub dp_rank: u32,
     /// WorkerHas bits
     pub present: u32,
     /// aggregated, prefill, decode, ...
     pub worker_type: Span,
+    /// where its blocks can be fetched from
     pub source_control_endpoint: Span,
     /// offset of Span\[capabilities_count\]
     pub capabilities: u32,
+    /// action types that it takes
     pub capabilities_count: u32,
     /// prefix blocks already there, by tier
     pub matched_gpu: u32,
+    /// as above
     pub matched_cpu: u32,
+    /// as above
     pub matched_disk: u32,
+    /// as above
     pub matched_external: u32,
 }
 
@@ -445,7 +459,9 @@ pub struct ContextFrame {
     pub size: u32,
     /// Has bits
     pub present: u64,
+    /// the request
     pub request_id: Span,
+    /// retry number
     pub attempt: u32,
     /// Leg
     pub leg: u32,
@@ -455,10 +471,13 @@ pub struct ContextFrame {
     pub group: Span,
     /// routing partition
     pub worker_type: Span,
+    /// who asks
     pub tenant: Span,
     /// isolation of block hashes
     pub namespace: Span,
+    /// tokens
     pub prompt_tokens: u64,
+    /// tokens
     pub expected_output_tokens: u64,
     /// 0 or 1
     pub tools_declared: u32,
@@ -466,21 +485,25 @@ pub struct ContextFrame {
     pub hash_kind: u32,
     /// tokens
     pub block_size: u32,
+    /// workers that could have been chosen
     pub candidates_count: u32,
     /// offset of Worker\[candidates_count\]
     pub candidates: u32,
+    /// blocks of the prompt
     pub block_hashes_count: u32,
     /// offset of u64\[block_hashes_count\]
     pub block_hashes: u32,
     /// 0
     pub zero: u32,
+    /// the session
     pub session_id: Span,
+    /// the session that it was forked from
     pub parent_session_id: Span,
     /// 0 or 1
     pub session_final: u32,
     /// Trigger
     pub input_trigger: u32,
-    /// the worker that was chosen
+    /// the worker that was chosen; its id is Absent when none was
     pub selected: Worker,
     /// envelope that came with the request, as a map; Absent when none
     pub request_hint: Node,
@@ -558,7 +581,7 @@ pub mod log {
         /// 1 when a line of this Level would be kept, else 0.
         #[link_name = "enabled"]
         pub fn enabled(level: u32) -> i32;
-        /// Writes one line. Longer than 1,024 bytes: cut. Lines past the call's quota are dropped and counted.
+        /// Writes one line: UTF-8, else it is dropped; 1,024 bytes are kept. Lines past the call's quota are dropped and counted.
         #[link_name = "write"]
         pub fn write(level: u32, msg: *const u8, msg_len: u32);
     }
@@ -583,7 +606,7 @@ pub mod clock {
 pub mod fetch {
     #[link(wasm_import_module = "kvrt_fetch")]
     extern "C" {
-        /// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64\[hashes_count\], duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
+        /// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64\[hashes_count\] at any alignment, duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
         #[link_name = "submit"]
         pub fn submit(source: *const u8, source_len: u32, hashes: *const u64, hashes_count: u32, flags: u32) -> i32;
         /// Drops the hint of this call's request. Idempotent.
@@ -592,7 +615,7 @@ pub mod fetch {
         /// Ends this call's request: ok (0) or aborted (1). Idempotent.
         #[link_name = "finish"]
         pub fn finish(aborted: u32) -> i32;
-        /// Writes a FetchStatus of this call's request; returns its length.
+        /// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
         #[link_name = "status"]
         pub fn status(buf: *mut u8, cap: u32) -> i64;
     }

@@ -1,0 +1,76 @@
+//! The host functions of a test: they record what they were asked, per thread.
+
+use std::cell::RefCell;
+
+/// What the guest asked of the host.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Log lines, as "warn: text".
+    pub log: Vec<String>,
+    /// Hints handed to kvrt_fetch.submit: source, hashes, flags.
+    pub submits: Vec<(Option<String>, Vec<u64>, u32)>,
+    /// What kvrt_fetch.submit answers: 0, or a negated reason.
+    pub submit_answer: i32,
+    /// What the clocks say.
+    pub now: i64,
+}
+
+thread_local!(static RECORD: RefCell<Record> = RefCell::default());
+
+/// Starts a new record and returns the old one.
+pub fn reset(new: Record) -> Record {
+    RECORD.with(|r| r.replace(new))
+}
+
+pub(crate) mod log {
+    use super::RECORD;
+
+    pub unsafe fn enabled(_level: u32) -> i32 {
+        1
+    }
+
+    pub unsafe fn write(level: u32, msg: *const u8, len: u32) {
+        let text = String::from_utf8_lossy(std::slice::from_raw_parts(msg, len as usize)).into_owned();
+        let name = ["debug", "info", "warn", "error"][level as usize];
+        RECORD.with(|r| r.borrow_mut().log.push(format!("{}: {}", name, text)));
+    }
+}
+
+pub(crate) mod clock {
+    use super::RECORD;
+
+    pub unsafe fn now() -> i64 {
+        RECORD.with(|r| r.borrow().now)
+    }
+
+    pub unsafe fn monotonic() -> i64 {
+        now()
+    }
+}
+
+pub(crate) mod fetch {
+    use super::RECORD;
+
+    pub unsafe fn submit(source: *const u8, source_len: u32, hashes: *const u64, count: u32, flags: u32) -> i32 {
+        let source = (!source.is_null()).then(|| {
+            let b = std::slice::from_raw_parts(source, source_len as usize);
+            String::from_utf8_lossy(b).into_owned()
+        });
+        let hashes = std::slice::from_raw_parts(hashes, count as usize).to_vec();
+        RECORD.with(|r| {
+            let mut r = r.borrow_mut();
+            if r.submit_answer == 0 {
+                r.submits.push((source, hashes, flags));
+            }
+            r.submit_answer
+        })
+    }
+
+    pub unsafe fn discard() -> i32 {
+        0
+    }
+
+    pub unsafe fn finish(_aborted: u32) -> i32 {
+        0
+    }
+}

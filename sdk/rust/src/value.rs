@@ -1,0 +1,259 @@
+//! Values: payloads and parameters as trees.
+
+use crate::abi::*;
+use core::convert::TryInto;
+
+/// One value of a payload or of parameters, with the memory that it refers to.
+///
+/// The readers never convert: an integer is not a float, nor a bool an integer, and
+/// what is not there is an absent value whose every reader gives `None`.
+#[derive(Clone, Copy)]
+pub struct Value<'a> {
+    base: &'a [u8],
+    node: Node,
+}
+
+fn array<const N: usize>(b: &[u8], off: usize) -> Option<[u8; N]> {
+    b.get(off..off.checked_add(N)?)?.try_into().ok()
+}
+
+pub(crate) fn u32_at(b: &[u8], off: usize) -> u32 {
+    array(b, off).map_or(0, u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(b: &[u8], off: usize) -> u64 {
+    array(b, off).map_or(0, u64::from_le_bytes)
+}
+
+/// Text of a frame. The host vouches for UTF-8 in everything that it calls text.
+pub(crate) fn text(b: &[u8]) -> &str {
+    if cfg!(target_arch = "wasm32") {
+        // SAFETY: the ABI says that strings and spans of text are UTF-8.
+        unsafe { core::str::from_utf8_unchecked(b) }
+    } else {
+        core::str::from_utf8(b).unwrap_or_default()
+    }
+}
+
+/// The run that a span refers to; `None` when absent.
+pub(crate) fn run(base: &[u8], span: usize) -> Option<&[u8]> {
+    match (u32_at(base, span) as usize, u32_at(base, span + 4) as usize) {
+        (0, _) => None,
+        (off, len) => base.get(off..off.checked_add(len)?),
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A value that is not there.
+    pub const ABSENT: Value<'static> = Value { base: &[], node: Node { tag: TAG_ABSENT, ext: 0, zero: 0, len: 0, val: 0 } };
+
+    pub(crate) fn new(base: &'a [u8], node: Node) -> Self {
+        Value { base, node }
+    }
+
+    /// Reads the node at `off` of a tree's base.
+    pub(crate) fn at(base: &'a [u8], off: usize) -> Self {
+        match array::<SIZE_NODE>(base, off) {
+            None => Value::ABSENT,
+            Some(n) => {
+                let head = u64_at(&n, 0);
+                let node = Node { tag: head as u8, ext: (head >> 8) as u8, zero: 0, len: (head >> 32) as u32, val: u64_at(&n, 8) };
+                Value { base, node }
+            }
+        }
+    }
+
+    /// The node itself, and the base that its offset counts from.
+    pub fn raw(self) -> (&'a [u8], Node) {
+        (self.base, self.node)
+    }
+
+    /// What the value is: one of the `TAG_` constants.
+    pub fn tag(self) -> u8 {
+        self.node.tag
+    }
+
+    /// Whether the sender left it out.
+    pub fn is_absent(self) -> bool {
+        self.node.tag == TAG_ABSENT
+    }
+
+    /// Whether it is null. An absent value is not.
+    pub fn is_null(self) -> bool {
+        self.node.tag == TAG_NULL
+    }
+
+    /// Whether it is a map.
+    pub fn is_map(self) -> bool {
+        self.node.tag == TAG_MAP
+    }
+
+    /// Whether it is an array, of whatever elements.
+    pub fn is_array(self) -> bool {
+        matches!(self.node.tag, TAG_ARRAY | TAG_U64S)
+    }
+
+    /// A bool.
+    pub fn bool(self) -> Option<bool> {
+        (self.node.tag == TAG_BOOL).then(|| self.node.val != 0)
+    }
+
+    /// An integer in [0, 2^64).
+    pub fn u64(self) -> Option<u64> {
+        (self.node.tag == TAG_U64).then(|| self.node.val)
+    }
+
+    /// A negative integer that fits 64 bits.
+    pub fn negative(self) -> Option<i64> {
+        (self.node.tag == TAG_I64).then(|| self.node.val as i64)
+    }
+
+    /// A float. It may be NaN or infinite only where the sender's encoding has such.
+    pub fn f64(self) -> Option<f64> {
+        (self.node.tag == TAG_F64).then(|| f64::from_bits(self.node.val))
+    }
+
+    /// A string.
+    pub fn str(self) -> Option<&'a str> {
+        (self.node.tag == TAG_STRING).then(|| text(self.bytes_of()))
+    }
+
+    /// The text of a number that no 64-bit type holds, such as 2^64 or 1e400.
+    pub fn number_text(self) -> Option<&'a str> {
+        (self.node.tag == TAG_NUMBER).then(|| text(self.bytes_of()))
+    }
+
+    /// Bytes, which only msgpack has.
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        (self.node.tag == TAG_BYTES).then(|| self.bytes_of())
+    }
+
+    fn bytes_of(self) -> &'a [u8] {
+        let off = self.node.val as usize;
+        self.base.get(off..off.saturating_add(self.node.len as usize)).unwrap_or(&[])
+    }
+
+    /// A non-empty array of integers in [0, 2^64), as it lies in memory.
+    pub fn hashes(self) -> Option<&'a [u64]> {
+        if self.node.tag != TAG_U64S {
+            return None;
+        }
+        let off = self.node.val as usize;
+        let bytes = self.base.get(off..off.checked_add((self.node.len as usize).checked_mul(8)?)?)?;
+        // SAFETY: any bytes are integers. The ABI aligns the run to 8 bytes.
+        let (before, hashes, after) = unsafe { bytes.align_to::<u64>() };
+        (before.is_empty() && after.is_empty()).then(|| hashes)
+    }
+
+    /// How many elements or entries an array or a map has; 0 for anything else.
+    pub fn len(self) -> usize {
+        if self.is_array() || self.is_map() {
+            self.node.len as usize
+        } else {
+            0
+        }
+    }
+
+    /// Whether `len` is 0.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `i` of an array; absent past its end.
+    pub fn elem(self, i: usize) -> Value<'a> {
+        if !self.is_array() || i >= self.node.len as usize {
+            return Value::ABSENT;
+        }
+        let at = self.node.val as usize;
+        if self.node.tag == TAG_U64S {
+            return Value::new(&[], Node { tag: TAG_U64, ext: 0, zero: 0, len: 0, val: u64_at(self.base, at + i * 8) });
+        }
+        Value::at(self.base, at + i * SIZE_NODE)
+    }
+
+    /// The elements of an array.
+    pub fn elems(self) -> Elems<'a> {
+        Elems { array: self, next: 0 }
+    }
+
+    /// The entries of a map, in the sender's order.
+    pub fn entries(self) -> Entries<'a> {
+        Entries { map: self, next: 0 }
+    }
+
+    /// The value of a string key in a map; absent when there is no such key, or no map.
+    #[inline(never)]
+    pub fn get(self, key: &str) -> Value<'a> {
+        if self.node.tag == TAG_MAP {
+            let mut off = self.node.val as usize;
+            for _ in 0..self.node.len {
+                // Tag and length of the key in one look.
+                if u64_at(self.base, off) == TAG_STRING as u64 | (key.len() as u64) << 32 {
+                    let at = u64_at(self.base, off + OFF_NODE_VAL) as usize;
+                    if self.base.get(at..at.saturating_add(key.len())) == Some(key.as_bytes()) {
+                        return Value::at(self.base, off + OFF_ENTRY_VAL);
+                    }
+                }
+                off += SIZE_ENTRY;
+            }
+        }
+        Value::ABSENT
+    }
+
+    /// Names the kind of value for a detail: "a string".
+    pub fn kind(self) -> &'static str {
+        match self.node.tag {
+            TAG_ABSENT => "absent",
+            TAG_NULL => "null",
+            TAG_BOOL => "a bool",
+            TAG_U64 => "an integer",
+            TAG_I64 => "a negative integer",
+            TAG_F64 => "a float",
+            TAG_NUMBER => "a number that 64 bits cannot hold",
+            TAG_STRING => "a string",
+            TAG_BYTES => "bytes",
+            TAG_ARRAY | TAG_U64S => "an array",
+            TAG_MAP => "an object",
+            _ => "an extension",
+        }
+    }
+}
+
+/// The elements of an array, see [`Value::elems`].
+#[derive(Clone)]
+pub struct Elems<'a> {
+    array: Value<'a>,
+    next: usize,
+}
+
+impl<'a> Iterator for Elems<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        if self.next >= self.array.len() || !self.array.is_array() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.array.elem(self.next - 1))
+    }
+}
+
+/// The entries of a map, see [`Value::entries`].
+#[derive(Clone)]
+pub struct Entries<'a> {
+    map: Value<'a>,
+    next: usize,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (Value<'a>, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.map.is_map() || self.next >= self.map.len() {
+            return None;
+        }
+        let off = self.map.node.val as usize + self.next * SIZE_ENTRY;
+        self.next += 1;
+        Some((Value::at(self.map.base, off), Value::at(self.map.base, off + OFF_ENTRY_VAL)))
+    }
+}

@@ -98,7 +98,7 @@ func (v Status) String() string {
 	return "unknown"
 }
 
-// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value.
+// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give.
 type Reason uint32
 
 const (
@@ -112,10 +112,10 @@ const (
 	ReasonLimitExceeded            Reason = 7  // a configured cap was reached
 	ReasonSuperseded               Reason = 8  // another hint took its place
 	ReasonHandlerError             Reason = 9  // the guest answered something the ABI does not allow, or a host function failed
-	ReasonHandlerTrap              Reason = 10 // the guest trapped
-	ReasonHandlerOutOfFuel         Reason = 11 // the guest used up its fuel
-	ReasonHandlerUnavailable       Reason = 12 // no instance of the guest was free in time, or it is quarantined
-	ReasonHandlerTimeout           Reason = 13 // the guest ran past its deadline
+	ReasonHandlerTrap              Reason = 10 // the guest trapped (host only)
+	ReasonHandlerOutOfFuel         Reason = 11 // the guest used up its fuel (host only)
+	ReasonHandlerUnavailable       Reason = 12 // no instance of the guest was free in time, or it is quarantined (host only)
+	ReasonHandlerTimeout           Reason = 13 // the guest ran past its deadline (host only)
 	ReasonRequestFinished          Reason = 14 // the request was finished or discarded before this hint came
 	ReasonNotFound                 Reason = 15 // the thing asked for is not there
 	ReasonStateConflict            Reason = 16 // a compare-and-swap no longer held when the call's effects were committed
@@ -355,8 +355,8 @@ func (v FetchState) String() string {
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 const (
 	SizeSpan   = 8
-	OffSpanOff = 0 // u32
-	OffSpanLen = 4 // u32
+	OffSpanOff = 0 // u32: where it begins
+	OffSpanLen = 4 // u32: bytes
 )
 
 // Node: One value of a payload tree. Offsets are relative to the base of the record that holds the tree's root.
@@ -373,7 +373,7 @@ const (
 const (
 	SizeEntry   = 32
 	OffEntryKey = 0  // Node: a string in JSON; msgpack maps may have other keys
-	OffEntryVal = 16 // Node
+	OffEntryVal = 16 // Node: never Absent
 )
 
 // InitFrame: What kvrt_init receives. Base: the frame.
@@ -396,18 +396,18 @@ const (
 	OffParseFrameFormat    = 8  // u32: Format of raw
 	OffParseFrameZero      = 12 // u32: 0
 	OffParseFrameRaw       = 16 // Span: the bytes as they were sent
-	OffParseFrameRequestID = 24 // Span
+	OffParseFrameRequestID = 24 // Span: the request that the bytes came with
 	OffParseFrameDialect   = 32 // Span: the dialect's name
 	OffParseFrameDocument  = 40 // Node: raw as a tree when it is JSON or msgpack; else Absent
 )
 
-// EnvelopeFrame: A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0.
+// EnvelopeFrame: A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored.
 const (
 	SizeEnvelopeFrame               = 72
 	OffEnvelopeFrameKind            = 0  // u32: Kind Envelope
 	OffEnvelopeFrameSize            = 4  // u32: bytes of the frame
-	OffEnvelopeFrameProtocolVersion = 8  // Span
-	OffEnvelopeFrameMessageID       = 16 // Span
+	OffEnvelopeFrameProtocolVersion = 8  // Span: such as 0.1
+	OffEnvelopeFrameMessageID       = 16 // Span: names the envelope to its sender
 	OffEnvelopeFrameActions         = 24 // u32: offset of u32[count]: offsets of Action records, each 8-byte aligned
 	OffEnvelopeFrameCount           = 28 // u32: number of actions listed
 	OffEnvelopeFrameRequestID       = 32 // Span: the request that the envelope is attached to
@@ -423,23 +423,23 @@ const (
 const (
 	SizeAction             = 64
 	OffActionSize          = 0  // u32: bytes of the record with everything it refers to, a multiple of 8
-	OffActionIndex         = 4  // u32: position in the envelope
-	OffActionActionID      = 8  // Span
-	OffActionActionType    = 16 // Span
+	OffActionIndex         = 4  // u32: position in the whole envelope; ignored in a guest's answer
+	OffActionActionID      = 8  // Span: names the action to its sender
+	OffActionActionType    = 16 // Span: such as kv.fetch
 	OffActionActionVersion = 24 // Span: absent counts as 1.0 where a rule says so
-	OffActionRaw           = 32 // Span: the payload as it was sent (feature raw_payload), else absent
+	OffActionRaw           = 32 // Span: the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer
 	OffActionRawFormat     = 40 // u32: Format of raw
 	OffActionZero          = 44 // u32: 0
 	OffActionPayload       = 48 // Node: root of the payload tree
 )
 
-// Answer: What a role returns a reference to. Base: the record. It must not overlap the frame.
+// Answer: What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record.
 const (
 	SizeAnswer        = 40
 	OffAnswerStatus   = 0  // u32: Status
 	OffAnswerReason   = 4  // u32: Reason when rejected, else 0
-	OffAnswerDetail   = 8  // Span: text for people, UTF-8, cut at 512 bytes
-	OffAnswerBody     = 16 // Span: handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned
+	OffAnswerDetail   = 8  // Span: text for people, UTF-8; 512 bytes are kept
+	OffAnswerBody     = 16 // Span: handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned
 	OffAnswerFeatures = 24 // u64: init: Feature bits chosen
 	OffAnswerZero     = 32 // u64: 0
 )
@@ -448,16 +448,16 @@ const (
 const (
 	SizeWorker                     = 64
 	OffWorkerID                    = 0  // Node: integer or string
-	OffWorkerDPRank                = 16 // u32
+	OffWorkerDPRank                = 16 // u32: data-parallel rank
 	OffWorkerPresent               = 20 // u32: WorkerHas bits
 	OffWorkerWorkerType            = 24 // Span: aggregated, prefill, decode, ...
-	OffWorkerSourceControlEndpoint = 32 // Span
+	OffWorkerSourceControlEndpoint = 32 // Span: where its blocks can be fetched from
 	OffWorkerCapabilities          = 40 // u32: offset of Span[capabilities_count]
-	OffWorkerCapabilitiesCount     = 44 // u32
+	OffWorkerCapabilitiesCount     = 44 // u32: action types that it takes
 	OffWorkerMatchedGPU            = 48 // u32: prefix blocks already there, by tier
-	OffWorkerMatchedCPU            = 52 // u32
-	OffWorkerMatchedDisk           = 56 // u32
-	OffWorkerMatchedExternal       = 60 // u32
+	OffWorkerMatchedCPU            = 52 // u32: as above
+	OffWorkerMatchedDisk           = 56 // u32: as above
+	OffWorkerMatchedExternal       = 60 // u32: as above
 )
 
 // ContextFrame: What kvrt_formulate receives. Base: the frame.
@@ -466,29 +466,29 @@ const (
 	OffContextFrameKind                 = 0   // u32: Kind Context
 	OffContextFrameSize                 = 4   // u32: bytes of the frame
 	OffContextFramePresent              = 8   // u64: Has bits
-	OffContextFrameRequestID            = 16  // Span
-	OffContextFrameAttempt              = 24  // u32
+	OffContextFrameRequestID            = 16  // Span: the request
+	OffContextFrameAttempt              = 24  // u32: retry number
 	OffContextFrameLeg                  = 28  // u32: Leg
 	OffContextFrameModel                = 32  // Span: routing partition
 	OffContextFrameGroup                = 40  // Span: routing partition
 	OffContextFrameWorkerType           = 48  // Span: routing partition
-	OffContextFrameTenant               = 56  // Span
+	OffContextFrameTenant               = 56  // Span: who asks
 	OffContextFrameNamespace            = 64  // Span: isolation of block hashes
-	OffContextFramePromptTokens         = 72  // u64
-	OffContextFrameExpectedOutputTokens = 80  // u64
+	OffContextFramePromptTokens         = 72  // u64: tokens
+	OffContextFrameExpectedOutputTokens = 80  // u64: tokens
 	OffContextFrameToolsDeclared        = 88  // u32: 0 or 1
 	OffContextFrameHashKind             = 92  // u32: HashKind of block_hashes
 	OffContextFrameBlockSize            = 96  // u32: tokens
-	OffContextFrameCandidatesCount      = 100 // u32
+	OffContextFrameCandidatesCount      = 100 // u32: workers that could have been chosen
 	OffContextFrameCandidates           = 104 // u32: offset of Worker[candidates_count]
-	OffContextFrameBlockHashesCount     = 108 // u32
+	OffContextFrameBlockHashesCount     = 108 // u32: blocks of the prompt
 	OffContextFrameBlockHashes          = 112 // u32: offset of u64[block_hashes_count]
 	OffContextFrameZero                 = 116 // u32: 0
-	OffContextFrameSessionID            = 120 // Span
-	OffContextFrameParentSessionID      = 128 // Span
+	OffContextFrameSessionID            = 120 // Span: the session
+	OffContextFrameParentSessionID      = 128 // Span: the session that it was forked from
 	OffContextFrameSessionFinal         = 136 // u32: 0 or 1
 	OffContextFrameInputTrigger         = 140 // u32: Trigger
-	OffContextFrameSelected             = 144 // Worker: the worker that was chosen
+	OffContextFrameSelected             = 144 // Worker: the worker that was chosen; its id is Absent when none was
 	OffContextFrameRequestHint          = 208 // Node: envelope that came with the request, as a map; Absent when none
 	OffContextFrameSelectionHint        = 224 // Node: envelope of the selection step, as a map; Absent when none
 )

@@ -5,7 +5,7 @@ package abi
 const (
 	DefaultMemory         = 1 << 20 // bytes of linear memory
 	DefaultDeadlineMS     = 50      // one role call
-	DefaultInitDeadlineMS = 1000    // _initialize, kvrt_arena and kvrt_init of one instance together
+	DefaultInitDeadlineMS = 1000    // each of _initialize, the first kvrt_arena and kvrt_init
 	DefaultFuel           = 200_000 // one role call
 	DefaultCallDepth      = 256 << 10
 	MaxLogLines           = 16   // lines of one call
@@ -23,7 +23,7 @@ func limits() []Limit {
 		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},
 		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
 		{"DefaultDeadline", DefaultDeadlineMS, "ms", "One role call, or one kvrt_idle. Past it the instance is stopped: handler_timeout."},
-		{"DefaultInitDeadline", DefaultInitDeadlineMS, "ms", "_initialize, the first kvrt_arena and kvrt_init of one instance."},
+		{"DefaultInitDeadline", DefaultInitDeadlineMS, "ms", "Each of _initialize, the first kvrt_arena and kvrt_init."},
 		{"DefaultFuel", DefaultFuel, "fuel", "One role call, on a host that meters fuel. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
 		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth, on a host that meters fuel: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
 	}

@@ -120,13 +120,13 @@ func exports() []Export {
 	roleParams, roleResults := []ValType{I32, I32}, []ValType{I64}
 	return []Export{
 		{"kvrt_abi_1", nil, nil, "required", "Marker: names the major version of the ABI. Never called."},
-		{"kvrt_arena", []ValType{I32}, []ValType{I64}, "required", "Returns the buffer that the host writes frames into: offset << 32 | size, 8-byte aligned, size at least the argument. " +
-			"Called once before kvrt_init, and again only when a larger frame comes. A result <= 0 or a smaller buffer is a refusal: the action is rejected with limit_exceeded. The buffer must be writable memory that the compiler cannot fold into constant data."},
-		{"kvrt_init", roleParams, roleResults, "required", "Called once per instance with an init frame. Answer: the features chosen, or a refusal with a detail, which fails the load."},
-		{"kvrt_parse", roleParams, roleResults, "role", "Role parser. Turns a parse frame (bytes of a foreign dialect) into an envelope frame in the answer's body."},
+		{"kvrt_arena", []ValType{I32}, []ValType{I64}, "required", "Returns the buffer that the host writes frames into: offset << 32 | size, 8-byte aligned, not at offset 0, size at least the argument. " +
+			"Called once before kvrt_init, and again only when a larger frame comes. Anything else is a refusal: the action is rejected with limit_exceeded. The buffer must be writable memory that the compiler cannot fold into constant data."},
+		{"kvrt_init", roleParams, roleResults, "required", "Called once per instance with an init frame. Answer: the features chosen (0: none), or a refusal with a detail, which fails the load."},
+		{"kvrt_parse", roleParams, roleResults, "role", "Role parser. Turns a parse frame (bytes of a foreign dialect) into an envelope frame in the answer's body. 0 is not an answer."},
 		{"kvrt_handle", []ValType{I32, I32, I32}, roleResults, "role", "Role handler. Arguments: offset and length of an envelope frame that lists every action of the envelope for this guest, and the position of the action to judge in that list. " +
 			"The host may write the frame once and call for several positions; a guest must not write to it. Answer: accepted or rejected, and optionally the action rewritten in the answer's body."},
-		{"kvrt_formulate", roleParams, roleResults, "role", "Role policy. Turns a context frame into actions: an envelope frame in the answer's body."},
+		{"kvrt_formulate", roleParams, roleResults, "role", "Role policy. Turns a context frame into actions: an envelope frame in the answer's body. 0: no actions."},
 		{"kvrt_idle", nil, nil, "optional", "Called between calls with a budget of its own, so that a guest with a collector collects there."},
 		{"_initialize", nil, nil, "optional", "Called first, once per instance, when present (reactor modules)."},
 	}
@@ -159,7 +159,7 @@ func enums() []Enum {
 			{"Accepted", "ACCEPTED", 1, "taken by this runtime"},
 			{"Rejected", "REJECTED", 2, "not taken; reason says why"},
 		}},
-		{"Reason", 32, false, "Why an action was rejected. Append-only. A role or host function returns the negated value.", []EnumValue{
+		{"Reason", 32, false, "Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give.", []EnumValue{
 			{"None", "", 0, "no reason: accepted"},
 			{"UnsupportedActionType", "unsupported_action_type", 1, "no handler in this generation takes this action type"},
 			{"UnsupportedActionVersion", "unsupported_action_version", 2, "the handler does not take this action version"},
@@ -170,10 +170,10 @@ func enums() []Enum {
 			{"LimitExceeded", "limit_exceeded", 7, "a configured cap was reached"},
 			{"Superseded", "superseded", 8, "another hint took its place"},
 			{"HandlerError", "handler_error", 9, "the guest answered something the ABI does not allow, or a host function failed"},
-			{"HandlerTrap", "handler_trap", 10, "the guest trapped"},
-			{"HandlerOutOfFuel", "handler_out_of_fuel", 11, "the guest used up its fuel"},
-			{"HandlerUnavailable", "handler_unavailable", 12, "no instance of the guest was free in time, or it is quarantined"},
-			{"HandlerTimeout", "handler_timeout", 13, "the guest ran past its deadline"},
+			{"HandlerTrap", "handler_trap", 10, "the guest trapped (host only)"},
+			{"HandlerOutOfFuel", "handler_out_of_fuel", 11, "the guest used up its fuel (host only)"},
+			{"HandlerUnavailable", "handler_unavailable", 12, "no instance of the guest was free in time, or it is quarantined (host only)"},
+			{"HandlerTimeout", "handler_timeout", 13, "the guest ran past its deadline (host only)"},
 			{"RequestFinished", "request_finished", 14, "the request was finished or discarded before this hint came"},
 			{"NotFound", "not_found", 15, "the thing asked for is not there"},
 			{"StateConflict", "state_conflict", 16, "a compare-and-swap no longer held when the call's effects were committed"},
@@ -248,51 +248,51 @@ func records() []Record {
 	node := func(name string, off int, doc string) Field { return Field{name, off, "Node", doc} }
 	return []Record{
 		{"Span", 8, "A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.", []Field{
-			u32("off", 0, ""), u32("len", 4, "")}},
+			u32("off", 0, "where it begins"), u32("len", 4, "bytes")}},
 		{"Node", 16, "One value of a payload tree. Offsets are relative to the base of the record that holds the tree's root.", []Field{
 			{"tag", 0, "u8", "Tag"}, {"ext", 1, "u8", "extension type (Ext), else 0"}, {"zero", 2, "u16", "0"},
 			u32("len", 4, "bytes, elements or entries; 0 for scalars"), u64("val", 8, "the scalar, or an offset below 2^32")}},
 		{"Entry", 32, "One entry of a map.", []Field{
-			node("key", 0, "a string in JSON; msgpack maps may have other keys"), node("val", 16, "")}},
+			node("key", 0, "a string in JSON; msgpack maps may have other keys"), node("val", 16, "never Absent")}},
 		{"InitFrame", 48, "What kvrt_init receives. Base: the frame.", []Field{
 			u32("kind", 0, "Kind Init"), u32("size", 4, "bytes of the frame"), u64("features", 8, "Feature bits offered"),
 			span("guest_name", 16, "the name the operator gave this guest"), u32("abi_minor", 24, "minor version of the host"), u32("zero", 28, "0"),
 			node("parameters", 32, "the operator's parameters; Absent when none")}},
 		{"ParseFrame", 56, "What kvrt_parse receives. Base: the frame.", []Field{
 			u32("kind", 0, "Kind Parse"), u32("size", 4, "bytes of the frame"), u32("format", 8, "Format of raw"), u32("zero", 12, "0"),
-			span("raw", 16, "the bytes as they were sent"), span("request_id", 24, ""), span("dialect", 32, "the dialect's name"),
+			span("raw", 16, "the bytes as they were sent"), span("request_id", 24, "the request that the bytes came with"), span("dialect", 32, "the dialect's name"),
 			node("document", 40, "raw as a tree when it is JSON or msgpack; else Absent")}},
-		{"EnvelopeFrame", 72, "A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0.", []Field{
+		{"EnvelopeFrame", 72, "A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored.", []Field{
 			u32("kind", 0, "Kind Envelope"), u32("size", 4, "bytes of the frame"),
-			span("protocol_version", 8, ""), span("message_id", 16, ""),
+			span("protocol_version", 8, "such as 0.1"), span("message_id", 16, "names the envelope to its sender"),
 			u32("actions", 24, "offset of u32[count]: offsets of Action records, each 8-byte aligned"), u32("count", 28, "number of actions listed"),
 			span("request_id", 32, "the request that the envelope is attached to"), span("engine", 40, "the serving engine that asks"),
 			u32("leg", 48, "Leg"), u32("dp_rank", 52, "data-parallel rank"), u32("attempt", 56, "retry number"), u32("total", 60, "number of actions in the whole envelope"),
 			u64("zero", 64, "0")}},
 		{"Action", 64, "One action. Base: the record itself, so that it can be moved as one run of size bytes.", []Field{
-			u32("size", 0, "bytes of the record with everything it refers to, a multiple of 8"), u32("index", 4, "position in the envelope"),
-			span("action_id", 8, ""), span("action_type", 16, ""), span("action_version", 24, "absent counts as 1.0 where a rule says so"),
-			span("raw", 32, "the payload as it was sent (feature raw_payload), else absent"), u32("raw_format", 40, "Format of raw"), u32("zero", 44, "0"),
+			u32("size", 0, "bytes of the record with everything it refers to, a multiple of 8"), u32("index", 4, "position in the whole envelope; ignored in a guest's answer"),
+			span("action_id", 8, "names the action to its sender"), span("action_type", 16, "such as kv.fetch"), span("action_version", 24, "absent counts as 1.0 where a rule says so"),
+			span("raw", 32, "the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer"), u32("raw_format", 40, "Format of raw"), u32("zero", 44, "0"),
 			node("payload", 48, "root of the payload tree")}},
-		{"Answer", 40, "What a role returns a reference to. Base: the record. It must not overlap the frame.", []Field{
-			u32("status", 0, "Status"), u32("reason", 4, "Reason when rejected, else 0"), span("detail", 8, "text for people, UTF-8, cut at 512 bytes"),
-			span("body", 16, "handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned"),
+		{"Answer", 40, "What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record.", []Field{
+			u32("status", 0, "Status"), u32("reason", 4, "Reason when rejected, else 0"), span("detail", 8, "text for people, UTF-8; 512 bytes are kept"),
+			span("body", 16, "handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned"),
 			u64("features", 24, "init: Feature bits chosen"), u64("zero", 32, "0")}},
 		{"Worker", 64, "A worker of the fleet. Base: the frame that holds it.", []Field{
-			node("id", 0, "integer or string"), u32("dp_rank", 16, ""), u32("present", 20, "WorkerHas bits"),
-			span("worker_type", 24, "aggregated, prefill, decode, ..."), span("source_control_endpoint", 32, ""),
-			u32("capabilities", 40, "offset of Span[capabilities_count]"), u32("capabilities_count", 44, ""),
-			u32("matched_gpu", 48, "prefix blocks already there, by tier"), u32("matched_cpu", 52, ""), u32("matched_disk", 56, ""), u32("matched_external", 60, "")}},
+			node("id", 0, "integer or string"), u32("dp_rank", 16, "data-parallel rank"), u32("present", 20, "WorkerHas bits"),
+			span("worker_type", 24, "aggregated, prefill, decode, ..."), span("source_control_endpoint", 32, "where its blocks can be fetched from"),
+			u32("capabilities", 40, "offset of Span[capabilities_count]"), u32("capabilities_count", 44, "action types that it takes"),
+			u32("matched_gpu", 48, "prefix blocks already there, by tier"), u32("matched_cpu", 52, "as above"), u32("matched_disk", 56, "as above"), u32("matched_external", 60, "as above")}},
 		{"ContextFrame", 240, "What kvrt_formulate receives. Base: the frame.", []Field{
 			u32("kind", 0, "Kind Context"), u32("size", 4, "bytes of the frame"), u64("present", 8, "Has bits"),
-			span("request_id", 16, ""), u32("attempt", 24, ""), u32("leg", 28, "Leg"),
+			span("request_id", 16, "the request"), u32("attempt", 24, "retry number"), u32("leg", 28, "Leg"),
 			span("model", 32, "routing partition"), span("group", 40, "routing partition"), span("worker_type", 48, "routing partition"),
-			span("tenant", 56, ""), span("namespace", 64, "isolation of block hashes"),
-			u64("prompt_tokens", 72, ""), u64("expected_output_tokens", 80, ""), u32("tools_declared", 88, "0 or 1"), u32("hash_kind", 92, "HashKind of block_hashes"),
-			u32("block_size", 96, "tokens"), u32("candidates_count", 100, ""), u32("candidates", 104, "offset of Worker[candidates_count]"),
-			u32("block_hashes_count", 108, ""), u32("block_hashes", 112, "offset of u64[block_hashes_count]"), u32("zero", 116, "0"),
-			span("session_id", 120, ""), span("parent_session_id", 128, ""), u32("session_final", 136, "0 or 1"), u32("input_trigger", 140, "Trigger"),
-			{"selected", 144, "Worker", "the worker that was chosen"},
+			span("tenant", 56, "who asks"), span("namespace", 64, "isolation of block hashes"),
+			u64("prompt_tokens", 72, "tokens"), u64("expected_output_tokens", 80, "tokens"), u32("tools_declared", 88, "0 or 1"), u32("hash_kind", 92, "HashKind of block_hashes"),
+			u32("block_size", 96, "tokens"), u32("candidates_count", 100, "workers that could have been chosen"), u32("candidates", 104, "offset of Worker[candidates_count]"),
+			u32("block_hashes_count", 108, "blocks of the prompt"), u32("block_hashes", 112, "offset of u64[block_hashes_count]"), u32("zero", 116, "0"),
+			span("session_id", 120, "the session"), span("parent_session_id", 128, "the session that it was forked from"), u32("session_final", 136, "0 or 1"), u32("input_trigger", 140, "Trigger"),
+			{"selected", 144, "Worker", "the worker that was chosen; its id is Absent when none was"},
 			node("request_hint", 208, "envelope that came with the request, as a map; Absent when none"), node("selection_hint", 224, "envelope of the selection step, as a map; Absent when none")}},
 		{"FetchStatus", 32, "What kvrt_fetch.status writes.", []Field{
 			u32("state", 0, "FetchState"), u32("hashes", 4, "distinct block hashes of the live hint"),

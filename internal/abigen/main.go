@@ -32,6 +32,7 @@ func outputs(root string) []output {
 	return []output{
 		{"abi/const_gen.go", goConstants},
 		{"abi/abi.txt", listing},
+		{"abi/SPEC.md", func(t abi.Table) ([]byte, error) { return spec(root, t) }},
 		{"sdk/c/include/kvrt_abi.h", cHeader},
 		{"sdk/rust/src/abi.rs", rustModule},
 		{"sdk/assemblyscript/assembly/abi.ts", assemblyScript},

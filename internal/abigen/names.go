@@ -70,10 +70,10 @@ func stable(t abi.Table) []abi.Function {
 type pointer int
 
 const (
-	noPointer pointer = iota
-	readBytes         // NAME with NAME_len
-	readU64s          // NAME with NAME_count
-	writeBytes        // buf with cap
+	noPointer  pointer = iota
+	readBytes          // NAME with NAME_len
+	readU64s           // NAME with NAME_count
+	writeBytes         // buf with cap
 )
 
 // pointerOf tells whether parameter i of f is an offset into the guest's memory.

@@ -30,7 +30,7 @@ export const TAG_EXT: u8 = 12; // a msgpack extension: type in ext, len bytes at
 export const STATUS_ACCEPTED: u32 = 1; // taken by this runtime
 export const STATUS_REJECTED: u32 = 2; // not taken; reason says why
 
-// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value.
+// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give.
 export const REASON_NONE: u32 = 0; // no reason: accepted
 export const REASON_UNSUPPORTED_ACTION_TYPE: u32 = 1; // no handler in this generation takes this action type
 export const REASON_UNSUPPORTED_ACTION_VERSION: u32 = 2; // the handler does not take this action version
@@ -41,10 +41,10 @@ export const REASON_CONFLICTING_SOURCE: u32 = 6; // an earlier hint of this requ
 export const REASON_LIMIT_EXCEEDED: u32 = 7; // a configured cap was reached
 export const REASON_SUPERSEDED: u32 = 8; // another hint took its place
 export const REASON_HANDLER_ERROR: u32 = 9; // the guest answered something the ABI does not allow, or a host function failed
-export const REASON_HANDLER_TRAP: u32 = 10; // the guest trapped
-export const REASON_HANDLER_OUT_OF_FUEL: u32 = 11; // the guest used up its fuel
-export const REASON_HANDLER_UNAVAILABLE: u32 = 12; // no instance of the guest was free in time, or it is quarantined
-export const REASON_HANDLER_TIMEOUT: u32 = 13; // the guest ran past its deadline
+export const REASON_HANDLER_TRAP: u32 = 10; // the guest trapped (host only)
+export const REASON_HANDLER_OUT_OF_FUEL: u32 = 11; // the guest used up its fuel (host only)
+export const REASON_HANDLER_UNAVAILABLE: u32 = 12; // no instance of the guest was free in time, or it is quarantined (host only)
+export const REASON_HANDLER_TIMEOUT: u32 = 13; // the guest ran past its deadline (host only)
 export const REASON_REQUEST_FINISHED: u32 = 14; // the request was finished or discarded before this hint came
 export const REASON_NOT_FOUND: u32 = 15; // the thing asked for is not there
 export const REASON_STATE_CONFLICT: u32 = 16; // a compare-and-swap no longer held when the call's effects were committed
@@ -111,8 +111,8 @@ export const FETCH_STATE_FINISHED: u32 = 3; // finished or discarded a short whi
 
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 export const SIZE_SPAN: usize = 8;
-export const OFF_SPAN_OFF: usize = 0; // u32
-export const OFF_SPAN_LEN: usize = 4; // u32
+export const OFF_SPAN_OFF: usize = 0; // u32: where it begins
+export const OFF_SPAN_LEN: usize = 4; // u32: bytes
 
 // Node: One value of a payload tree. Offsets are relative to the base of the record that holds the tree's root.
 export const SIZE_NODE: usize = 16;
@@ -125,7 +125,7 @@ export const OFF_NODE_VAL: usize = 8; // u64: the scalar, or an offset below 2^3
 // Entry: One entry of a map.
 export const SIZE_ENTRY: usize = 32;
 export const OFF_ENTRY_KEY: usize = 0; // Node: a string in JSON; msgpack maps may have other keys
-export const OFF_ENTRY_VAL: usize = 16; // Node
+export const OFF_ENTRY_VAL: usize = 16; // Node: never Absent
 
 // InitFrame: What kvrt_init receives. Base: the frame.
 export const SIZE_INIT_FRAME: usize = 48;
@@ -144,16 +144,16 @@ export const OFF_PARSE_FRAME_SIZE: usize = 4; // u32: bytes of the frame
 export const OFF_PARSE_FRAME_FORMAT: usize = 8; // u32: Format of raw
 export const OFF_PARSE_FRAME_ZERO: usize = 12; // u32: 0
 export const OFF_PARSE_FRAME_RAW: usize = 16; // Span: the bytes as they were sent
-export const OFF_PARSE_FRAME_REQUEST_ID: usize = 24; // Span
+export const OFF_PARSE_FRAME_REQUEST_ID: usize = 24; // Span: the request that the bytes came with
 export const OFF_PARSE_FRAME_DIALECT: usize = 32; // Span: the dialect's name
 export const OFF_PARSE_FRAME_DOCUMENT: usize = 40; // Node: raw as a tree when it is JSON or msgpack; else Absent
 
-// EnvelopeFrame: A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0.
+// EnvelopeFrame: A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored.
 export const SIZE_ENVELOPE_FRAME: usize = 72;
 export const OFF_ENVELOPE_FRAME_KIND: usize = 0; // u32: Kind Envelope
 export const OFF_ENVELOPE_FRAME_SIZE: usize = 4; // u32: bytes of the frame
-export const OFF_ENVELOPE_FRAME_PROTOCOL_VERSION: usize = 8; // Span
-export const OFF_ENVELOPE_FRAME_MESSAGE_ID: usize = 16; // Span
+export const OFF_ENVELOPE_FRAME_PROTOCOL_VERSION: usize = 8; // Span: such as 0.1
+export const OFF_ENVELOPE_FRAME_MESSAGE_ID: usize = 16; // Span: names the envelope to its sender
 export const OFF_ENVELOPE_FRAME_ACTIONS: usize = 24; // u32: offset of u32[count]: offsets of Action records, each 8-byte aligned
 export const OFF_ENVELOPE_FRAME_COUNT: usize = 28; // u32: number of actions listed
 export const OFF_ENVELOPE_FRAME_REQUEST_ID: usize = 32; // Span: the request that the envelope is attached to
@@ -167,66 +167,66 @@ export const OFF_ENVELOPE_FRAME_ZERO: usize = 64; // u64: 0
 // Action: One action. Base: the record itself, so that it can be moved as one run of size bytes.
 export const SIZE_ACTION: usize = 64;
 export const OFF_ACTION_SIZE: usize = 0; // u32: bytes of the record with everything it refers to, a multiple of 8
-export const OFF_ACTION_INDEX: usize = 4; // u32: position in the envelope
-export const OFF_ACTION_ACTION_ID: usize = 8; // Span
-export const OFF_ACTION_ACTION_TYPE: usize = 16; // Span
+export const OFF_ACTION_INDEX: usize = 4; // u32: position in the whole envelope; ignored in a guest's answer
+export const OFF_ACTION_ACTION_ID: usize = 8; // Span: names the action to its sender
+export const OFF_ACTION_ACTION_TYPE: usize = 16; // Span: such as kv.fetch
 export const OFF_ACTION_ACTION_VERSION: usize = 24; // Span: absent counts as 1.0 where a rule says so
-export const OFF_ACTION_RAW: usize = 32; // Span: the payload as it was sent (feature raw_payload), else absent
+export const OFF_ACTION_RAW: usize = 32; // Span: the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer
 export const OFF_ACTION_RAW_FORMAT: usize = 40; // u32: Format of raw
 export const OFF_ACTION_ZERO: usize = 44; // u32: 0
 export const OFF_ACTION_PAYLOAD: usize = 48; // Node: root of the payload tree
 
-// Answer: What a role returns a reference to. Base: the record. It must not overlap the frame.
+// Answer: What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record.
 export const SIZE_ANSWER: usize = 40;
 export const OFF_ANSWER_STATUS: usize = 0; // u32: Status
 export const OFF_ANSWER_REASON: usize = 4; // u32: Reason when rejected, else 0
-export const OFF_ANSWER_DETAIL: usize = 8; // Span: text for people, UTF-8, cut at 512 bytes
-export const OFF_ANSWER_BODY: usize = 16; // Span: handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned
+export const OFF_ANSWER_DETAIL: usize = 8; // Span: text for people, UTF-8; 512 bytes are kept
+export const OFF_ANSWER_BODY: usize = 16; // Span: handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned
 export const OFF_ANSWER_FEATURES: usize = 24; // u64: init: Feature bits chosen
 export const OFF_ANSWER_ZERO: usize = 32; // u64: 0
 
 // Worker: A worker of the fleet. Base: the frame that holds it.
 export const SIZE_WORKER: usize = 64;
 export const OFF_WORKER_ID: usize = 0; // Node: integer or string
-export const OFF_WORKER_DP_RANK: usize = 16; // u32
+export const OFF_WORKER_DP_RANK: usize = 16; // u32: data-parallel rank
 export const OFF_WORKER_PRESENT: usize = 20; // u32: WorkerHas bits
 export const OFF_WORKER_WORKER_TYPE: usize = 24; // Span: aggregated, prefill, decode, ...
-export const OFF_WORKER_SOURCE_CONTROL_ENDPOINT: usize = 32; // Span
+export const OFF_WORKER_SOURCE_CONTROL_ENDPOINT: usize = 32; // Span: where its blocks can be fetched from
 export const OFF_WORKER_CAPABILITIES: usize = 40; // u32: offset of Span[capabilities_count]
-export const OFF_WORKER_CAPABILITIES_COUNT: usize = 44; // u32
+export const OFF_WORKER_CAPABILITIES_COUNT: usize = 44; // u32: action types that it takes
 export const OFF_WORKER_MATCHED_GPU: usize = 48; // u32: prefix blocks already there, by tier
-export const OFF_WORKER_MATCHED_CPU: usize = 52; // u32
-export const OFF_WORKER_MATCHED_DISK: usize = 56; // u32
-export const OFF_WORKER_MATCHED_EXTERNAL: usize = 60; // u32
+export const OFF_WORKER_MATCHED_CPU: usize = 52; // u32: as above
+export const OFF_WORKER_MATCHED_DISK: usize = 56; // u32: as above
+export const OFF_WORKER_MATCHED_EXTERNAL: usize = 60; // u32: as above
 
 // ContextFrame: What kvrt_formulate receives. Base: the frame.
 export const SIZE_CONTEXT_FRAME: usize = 240;
 export const OFF_CONTEXT_FRAME_KIND: usize = 0; // u32: Kind Context
 export const OFF_CONTEXT_FRAME_SIZE: usize = 4; // u32: bytes of the frame
 export const OFF_CONTEXT_FRAME_PRESENT: usize = 8; // u64: Has bits
-export const OFF_CONTEXT_FRAME_REQUEST_ID: usize = 16; // Span
-export const OFF_CONTEXT_FRAME_ATTEMPT: usize = 24; // u32
+export const OFF_CONTEXT_FRAME_REQUEST_ID: usize = 16; // Span: the request
+export const OFF_CONTEXT_FRAME_ATTEMPT: usize = 24; // u32: retry number
 export const OFF_CONTEXT_FRAME_LEG: usize = 28; // u32: Leg
 export const OFF_CONTEXT_FRAME_MODEL: usize = 32; // Span: routing partition
 export const OFF_CONTEXT_FRAME_GROUP: usize = 40; // Span: routing partition
 export const OFF_CONTEXT_FRAME_WORKER_TYPE: usize = 48; // Span: routing partition
-export const OFF_CONTEXT_FRAME_TENANT: usize = 56; // Span
+export const OFF_CONTEXT_FRAME_TENANT: usize = 56; // Span: who asks
 export const OFF_CONTEXT_FRAME_NAMESPACE: usize = 64; // Span: isolation of block hashes
-export const OFF_CONTEXT_FRAME_PROMPT_TOKENS: usize = 72; // u64
-export const OFF_CONTEXT_FRAME_EXPECTED_OUTPUT_TOKENS: usize = 80; // u64
+export const OFF_CONTEXT_FRAME_PROMPT_TOKENS: usize = 72; // u64: tokens
+export const OFF_CONTEXT_FRAME_EXPECTED_OUTPUT_TOKENS: usize = 80; // u64: tokens
 export const OFF_CONTEXT_FRAME_TOOLS_DECLARED: usize = 88; // u32: 0 or 1
 export const OFF_CONTEXT_FRAME_HASH_KIND: usize = 92; // u32: HashKind of block_hashes
 export const OFF_CONTEXT_FRAME_BLOCK_SIZE: usize = 96; // u32: tokens
-export const OFF_CONTEXT_FRAME_CANDIDATES_COUNT: usize = 100; // u32
+export const OFF_CONTEXT_FRAME_CANDIDATES_COUNT: usize = 100; // u32: workers that could have been chosen
 export const OFF_CONTEXT_FRAME_CANDIDATES: usize = 104; // u32: offset of Worker[candidates_count]
-export const OFF_CONTEXT_FRAME_BLOCK_HASHES_COUNT: usize = 108; // u32
+export const OFF_CONTEXT_FRAME_BLOCK_HASHES_COUNT: usize = 108; // u32: blocks of the prompt
 export const OFF_CONTEXT_FRAME_BLOCK_HASHES: usize = 112; // u32: offset of u64[block_hashes_count]
 export const OFF_CONTEXT_FRAME_ZERO: usize = 116; // u32: 0
-export const OFF_CONTEXT_FRAME_SESSION_ID: usize = 120; // Span
-export const OFF_CONTEXT_FRAME_PARENT_SESSION_ID: usize = 128; // Span
+export const OFF_CONTEXT_FRAME_SESSION_ID: usize = 120; // Span: the session
+export const OFF_CONTEXT_FRAME_PARENT_SESSION_ID: usize = 128; // Span: the session that it was forked from
 export const OFF_CONTEXT_FRAME_SESSION_FINAL: usize = 136; // u32: 0 or 1
 export const OFF_CONTEXT_FRAME_INPUT_TRIGGER: usize = 140; // u32: Trigger
-export const OFF_CONTEXT_FRAME_SELECTED: usize = 144; // Worker: the worker that was chosen
+export const OFF_CONTEXT_FRAME_SELECTED: usize = 144; // Worker: the worker that was chosen; its id is Absent when none was
 export const OFF_CONTEXT_FRAME_REQUEST_HINT: usize = 208; // Node: envelope that came with the request, as a map; Absent when none
 export const OFF_CONTEXT_FRAME_SELECTION_HINT: usize = 224; // Node: envelope of the selection step, as a map; Absent when none
 
@@ -244,7 +244,7 @@ export const OFF_FETCH_STATUS_ZERO: usize = 28; // u32: 0
 @external("kvrt_log", "enabled")
 export declare function kvrt_log_enabled(level: u32): i32;
 
-// Writes one line. Longer than 1,024 bytes: cut. Lines past the call's quota are dropped and counted.
+// Writes one line: UTF-8, else it is dropped; 1,024 bytes are kept. Lines past the call's quota are dropped and counted.
 // @ts-ignore: decorator
 @external("kvrt_log", "write")
 export declare function kvrt_log_write(level: u32, msg: usize, msg_len: u32): void;
@@ -259,7 +259,7 @@ export declare function kvrt_clock_now(): i64;
 @external("kvrt_clock", "monotonic")
 export declare function kvrt_clock_monotonic(): i64;
 
-// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count], duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
+// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
 // @ts-ignore: decorator
 @external("kvrt_fetch", "submit")
 export declare function kvrt_fetch_submit(source: usize, source_len: u32, hashes: usize, hashes_count: u32, flags: u32): i32;
@@ -274,7 +274,7 @@ export declare function kvrt_fetch_discard(): i32;
 @external("kvrt_fetch", "finish")
 export declare function kvrt_fetch_finish(aborted: u32): i32;
 
-// Writes a FetchStatus of this call's request; returns its length.
+// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
 // @ts-ignore: decorator
 @external("kvrt_fetch", "status")
 export declare function kvrt_fetch_status(buf: usize, cap: u32): i64;

@@ -59,7 +59,7 @@ enum {
 	KVRT_STATUS_REJECTED = 2, /* not taken; reason says why */
 };
 
-/* Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. */
+/* Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give. */
 enum {
 	KVRT_REASON_NONE = 0, /* no reason: accepted */
 	KVRT_REASON_UNSUPPORTED_ACTION_TYPE = 1, /* no handler in this generation takes this action type */
@@ -71,10 +71,10 @@ enum {
 	KVRT_REASON_LIMIT_EXCEEDED = 7, /* a configured cap was reached */
 	KVRT_REASON_SUPERSEDED = 8, /* another hint took its place */
 	KVRT_REASON_HANDLER_ERROR = 9, /* the guest answered something the ABI does not allow, or a host function failed */
-	KVRT_REASON_HANDLER_TRAP = 10, /* the guest trapped */
-	KVRT_REASON_HANDLER_OUT_OF_FUEL = 11, /* the guest used up its fuel */
-	KVRT_REASON_HANDLER_UNAVAILABLE = 12, /* no instance of the guest was free in time, or it is quarantined */
-	KVRT_REASON_HANDLER_TIMEOUT = 13, /* the guest ran past its deadline */
+	KVRT_REASON_HANDLER_TRAP = 10, /* the guest trapped (host only) */
+	KVRT_REASON_HANDLER_OUT_OF_FUEL = 11, /* the guest used up its fuel (host only) */
+	KVRT_REASON_HANDLER_UNAVAILABLE = 12, /* no instance of the guest was free in time, or it is quarantined (host only) */
+	KVRT_REASON_HANDLER_TIMEOUT = 13, /* the guest ran past its deadline (host only) */
 	KVRT_REASON_REQUEST_FINISHED = 14, /* the request was finished or discarded before this hint came */
 	KVRT_REASON_NOT_FOUND = 15, /* the thing asked for is not there */
 	KVRT_REASON_STATE_CONFLICT = 16, /* a compare-and-swap no longer held when the call's effects were committed */
@@ -154,8 +154,8 @@ enum {
 
 /* Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty. */
 typedef struct {
-	uint32_t off; /* 0 */
-	uint32_t len; /* 4 */
+	uint32_t off; /* 0: where it begins */
+	uint32_t len; /* 4: bytes */
 } kvrt_span_t;
 KVRT_ASSERT(sizeof(kvrt_span_t) == 8);
 KVRT_ASSERT(offsetof(kvrt_span_t, off) == 0);
@@ -179,7 +179,7 @@ KVRT_ASSERT(offsetof(kvrt_node_t, val) == 8);
 /* Entry: One entry of a map. */
 typedef struct {
 	kvrt_node_t key; /* 0: a string in JSON; msgpack maps may have other keys */
-	kvrt_node_t val; /* 16 */
+	kvrt_node_t val; /* 16: never Absent */
 } kvrt_entry_t;
 KVRT_ASSERT(sizeof(kvrt_entry_t) == 32);
 KVRT_ASSERT(offsetof(kvrt_entry_t, key) == 0);
@@ -211,7 +211,7 @@ typedef struct {
 	uint32_t format; /* 8: Format of raw */
 	uint32_t zero; /* 12: 0 */
 	kvrt_span_t raw; /* 16: the bytes as they were sent */
-	kvrt_span_t request_id; /* 24 */
+	kvrt_span_t request_id; /* 24: the request that the bytes came with */
 	kvrt_span_t dialect; /* 32: the dialect's name */
 	kvrt_node_t document; /* 40: raw as a tree when it is JSON or msgpack; else Absent */
 } kvrt_parse_frame_t;
@@ -225,12 +225,12 @@ KVRT_ASSERT(offsetof(kvrt_parse_frame_t, request_id) == 24);
 KVRT_ASSERT(offsetof(kvrt_parse_frame_t, dialect) == 32);
 KVRT_ASSERT(offsetof(kvrt_parse_frame_t, document) == 40);
 
-/* EnvelopeFrame: A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0. */
+/* EnvelopeFrame: A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored. */
 typedef struct {
 	uint32_t kind; /* 0: Kind Envelope */
 	uint32_t size; /* 4: bytes of the frame */
-	kvrt_span_t protocol_version; /* 8 */
-	kvrt_span_t message_id; /* 16 */
+	kvrt_span_t protocol_version; /* 8: such as 0.1 */
+	kvrt_span_t message_id; /* 16: names the envelope to its sender */
 	uint32_t actions; /* 24: offset of u32[count]: offsets of Action records, each 8-byte aligned */
 	uint32_t count; /* 28: number of actions listed */
 	kvrt_span_t request_id; /* 32: the request that the envelope is attached to */
@@ -259,11 +259,11 @@ KVRT_ASSERT(offsetof(kvrt_envelope_frame_t, zero) == 64);
 /* Action: One action. Base: the record itself, so that it can be moved as one run of size bytes. */
 typedef struct {
 	uint32_t size; /* 0: bytes of the record with everything it refers to, a multiple of 8 */
-	uint32_t index; /* 4: position in the envelope */
-	kvrt_span_t action_id; /* 8 */
-	kvrt_span_t action_type; /* 16 */
+	uint32_t index; /* 4: position in the whole envelope; ignored in a guest's answer */
+	kvrt_span_t action_id; /* 8: names the action to its sender */
+	kvrt_span_t action_type; /* 16: such as kv.fetch */
 	kvrt_span_t action_version; /* 24: absent counts as 1.0 where a rule says so */
-	kvrt_span_t raw; /* 32: the payload as it was sent (feature raw_payload), else absent */
+	kvrt_span_t raw; /* 32: the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer */
 	uint32_t raw_format; /* 40: Format of raw */
 	uint32_t zero; /* 44: 0 */
 	kvrt_node_t payload; /* 48: root of the payload tree */
@@ -279,12 +279,12 @@ KVRT_ASSERT(offsetof(kvrt_action_t, raw_format) == 40);
 KVRT_ASSERT(offsetof(kvrt_action_t, zero) == 44);
 KVRT_ASSERT(offsetof(kvrt_action_t, payload) == 48);
 
-/* Answer: What a role returns a reference to. Base: the record. It must not overlap the frame. */
+/* Answer: What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record. */
 typedef struct {
 	uint32_t status; /* 0: Status */
 	uint32_t reason; /* 4: Reason when rejected, else 0 */
-	kvrt_span_t detail; /* 8: text for people, UTF-8, cut at 512 bytes */
-	kvrt_span_t body; /* 16: handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned */
+	kvrt_span_t detail; /* 8: text for people, UTF-8; 512 bytes are kept */
+	kvrt_span_t body; /* 16: handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned */
 	uint64_t features; /* 24: init: Feature bits chosen */
 	uint64_t zero; /* 32: 0 */
 } kvrt_answer_t;
@@ -299,16 +299,16 @@ KVRT_ASSERT(offsetof(kvrt_answer_t, zero) == 32);
 /* Worker: A worker of the fleet. Base: the frame that holds it. */
 typedef struct {
 	kvrt_node_t id; /* 0: integer or string */
-	uint32_t dp_rank; /* 16 */
+	uint32_t dp_rank; /* 16: data-parallel rank */
 	uint32_t present; /* 20: WorkerHas bits */
 	kvrt_span_t worker_type; /* 24: aggregated, prefill, decode, ... */
-	kvrt_span_t source_control_endpoint; /* 32 */
+	kvrt_span_t source_control_endpoint; /* 32: where its blocks can be fetched from */
 	uint32_t capabilities; /* 40: offset of Span[capabilities_count] */
-	uint32_t capabilities_count; /* 44 */
+	uint32_t capabilities_count; /* 44: action types that it takes */
 	uint32_t matched_gpu; /* 48: prefix blocks already there, by tier */
-	uint32_t matched_cpu; /* 52 */
-	uint32_t matched_disk; /* 56 */
-	uint32_t matched_external; /* 60 */
+	uint32_t matched_cpu; /* 52: as above */
+	uint32_t matched_disk; /* 56: as above */
+	uint32_t matched_external; /* 60: as above */
 } kvrt_worker_t;
 KVRT_ASSERT(sizeof(kvrt_worker_t) == 64);
 KVRT_ASSERT(offsetof(kvrt_worker_t, id) == 0);
@@ -328,29 +328,29 @@ typedef struct {
 	uint32_t kind; /* 0: Kind Context */
 	uint32_t size; /* 4: bytes of the frame */
 	uint64_t present; /* 8: Has bits */
-	kvrt_span_t request_id; /* 16 */
-	uint32_t attempt; /* 24 */
+	kvrt_span_t request_id; /* 16: the request */
+	uint32_t attempt; /* 24: retry number */
 	uint32_t leg; /* 28: Leg */
 	kvrt_span_t model; /* 32: routing partition */
 	kvrt_span_t group; /* 40: routing partition */
 	kvrt_span_t worker_type; /* 48: routing partition */
-	kvrt_span_t tenant; /* 56 */
+	kvrt_span_t tenant; /* 56: who asks */
 	kvrt_span_t namespace_; /* 64: isolation of block hashes */
-	uint64_t prompt_tokens; /* 72 */
-	uint64_t expected_output_tokens; /* 80 */
+	uint64_t prompt_tokens; /* 72: tokens */
+	uint64_t expected_output_tokens; /* 80: tokens */
 	uint32_t tools_declared; /* 88: 0 or 1 */
 	uint32_t hash_kind; /* 92: HashKind of block_hashes */
 	uint32_t block_size; /* 96: tokens */
-	uint32_t candidates_count; /* 100 */
+	uint32_t candidates_count; /* 100: workers that could have been chosen */
 	uint32_t candidates; /* 104: offset of Worker[candidates_count] */
-	uint32_t block_hashes_count; /* 108 */
+	uint32_t block_hashes_count; /* 108: blocks of the prompt */
 	uint32_t block_hashes; /* 112: offset of u64[block_hashes_count] */
 	uint32_t zero; /* 116: 0 */
-	kvrt_span_t session_id; /* 120 */
-	kvrt_span_t parent_session_id; /* 128 */
+	kvrt_span_t session_id; /* 120: the session */
+	kvrt_span_t parent_session_id; /* 128: the session that it was forked from */
 	uint32_t session_final; /* 136: 0 or 1 */
 	uint32_t input_trigger; /* 140: Trigger */
-	kvrt_worker_t selected; /* 144: the worker that was chosen */
+	kvrt_worker_t selected; /* 144: the worker that was chosen; its id is Absent when none was */
 	kvrt_node_t request_hint; /* 208: envelope that came with the request, as a map; Absent when none */
 	kvrt_node_t selection_hint; /* 224: envelope of the selection step, as a map; Absent when none */
 } kvrt_context_frame_t;
@@ -407,7 +407,7 @@ KVRT_ASSERT(offsetof(kvrt_fetch_status_t, zero) == 28);
 KVRT_IMPORT("kvrt_log", "enabled")
 int32_t kvrt_log_enabled(uint32_t level);
 
-/* Writes one line. Longer than 1,024 bytes: cut. Lines past the call's quota are dropped and counted. */
+/* Writes one line: UTF-8, else it is dropped; 1,024 bytes are kept. Lines past the call's quota are dropped and counted. */
 KVRT_IMPORT("kvrt_log", "write")
 void kvrt_log_write(uint32_t level, const void *msg, uint32_t msg_len);
 
@@ -419,7 +419,7 @@ int64_t kvrt_clock_now(void);
 KVRT_IMPORT("kvrt_clock", "monotonic")
 int64_t kvrt_clock_monotonic(void);
 
-/* Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count], duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action. */
+/* Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action. */
 KVRT_IMPORT("kvrt_fetch", "submit")
 int32_t kvrt_fetch_submit(const void *source, uint32_t source_len, const uint64_t *hashes, uint32_t hashes_count, uint32_t flags);
 
@@ -431,7 +431,7 @@ int32_t kvrt_fetch_discard(void);
 KVRT_IMPORT("kvrt_fetch", "finish")
 int32_t kvrt_fetch_finish(uint32_t aborted);
 
-/* Writes a FetchStatus of this call's request; returns its length. */
+/* Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length. */
 KVRT_IMPORT("kvrt_fetch", "status")
 int64_t kvrt_fetch_status(void *buf, uint32_t cap);
 

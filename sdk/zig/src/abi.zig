@@ -49,7 +49,7 @@ pub const status_accepted: u32 = 1;
 /// not taken; reason says why
 pub const status_rejected: u32 = 2;
 
-// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value.
+// Reason: Why an action was rejected. Append-only. A role or host function returns the negated value. What is marked host only is not a guest's to give.
 /// no reason: accepted
 pub const reason_none: u32 = 0;
 /// no handler in this generation takes this action type
@@ -70,13 +70,13 @@ pub const reason_limit_exceeded: u32 = 7;
 pub const reason_superseded: u32 = 8;
 /// the guest answered something the ABI does not allow, or a host function failed
 pub const reason_handler_error: u32 = 9;
-/// the guest trapped
+/// the guest trapped (host only)
 pub const reason_handler_trap: u32 = 10;
-/// the guest used up its fuel
+/// the guest used up its fuel (host only)
 pub const reason_handler_out_of_fuel: u32 = 11;
-/// no instance of the guest was free in time, or it is quarantined
+/// no instance of the guest was free in time, or it is quarantined (host only)
 pub const reason_handler_unavailable: u32 = 12;
-/// the guest ran past its deadline
+/// the guest ran past its deadline (host only)
 pub const reason_handler_timeout: u32 = 13;
 /// the request was finished or discarded before this hint came
 pub const reason_request_finished: u32 = 14;
@@ -163,7 +163,9 @@ pub const fetch_state_finished: u32 = 3;
 
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 pub const Span = extern struct {
+    /// where it begins
     off: u32,
+    /// bytes
     len: u32,
 
     comptime {
@@ -200,6 +202,7 @@ pub const Node = extern struct {
 pub const Entry = extern struct {
     /// a string in JSON; msgpack maps may have other keys
     key: Node,
+    /// never Absent
     val: Node,
 
     comptime {
@@ -250,6 +253,7 @@ pub const ParseFrame = extern struct {
     zero: u32,
     /// the bytes as they were sent
     raw: Span,
+    /// the request that the bytes came with
     request_id: Span,
     /// the dialect's name
     dialect: Span,
@@ -269,13 +273,15 @@ pub const ParseFrame = extern struct {
     }
 };
 
-/// A batch of actions. Base: the frame. Identity fields are set by the host; a guest's answer leaves them 0.
+/// A batch of actions. Base: the frame. The fields from request_id to total are set by the host; in a guest's answer they are 0 and ignored.
 pub const EnvelopeFrame = extern struct {
     /// Kind Envelope
     kind: u32,
     /// bytes of the frame
     size: u32,
+    /// such as 0.1
     protocol_version: Span,
+    /// names the envelope to its sender
     message_id: Span,
     /// offset of u32[count]: offsets of Action records, each 8-byte aligned
     actions: u32,
@@ -318,13 +324,15 @@ pub const EnvelopeFrame = extern struct {
 pub const Action = extern struct {
     /// bytes of the record with everything it refers to, a multiple of 8
     size: u32,
-    /// position in the envelope
+    /// position in the whole envelope; ignored in a guest's answer
     index: u32,
+    /// names the action to its sender
     action_id: Span,
+    /// such as kv.fetch
     action_type: Span,
     /// absent counts as 1.0 where a rule says so
     action_version: Span,
-    /// the payload as it was sent (feature raw_payload), else absent
+    /// the payload as it was sent (feature raw_payload), else absent; ignored in a guest's answer
     raw: Span,
     /// Format of raw
     raw_format: u32,
@@ -347,15 +355,15 @@ pub const Action = extern struct {
     }
 };
 
-/// What a role returns a reference to. Base: the record. It must not overlap the frame.
+/// What a role returns a reference to: 8-byte aligned, below 2^31, outside the frame. Base: the record.
 pub const Answer = extern struct {
     /// Status
     status: u32,
     /// Reason when rejected, else 0
     reason: u32,
-    /// text for people, UTF-8, cut at 512 bytes
+    /// text for people, UTF-8; 512 bytes are kept
     detail: Span,
-    /// handle: a rewritten Action or absent; parse and formulate: an EnvelopeFrame; 8-byte aligned
+    /// handle: a rewritten Action, or absent; parse and formulate: an EnvelopeFrame; absent when rejected; 8-byte aligned
     body: Span,
     /// init: Feature bits chosen
     features: u64,
@@ -377,19 +385,25 @@ pub const Answer = extern struct {
 pub const Worker = extern struct {
     /// integer or string
     id: Node,
+    /// data-parallel rank
     dp_rank: u32,
     /// WorkerHas bits
     present: u32,
     /// aggregated, prefill, decode, ...
     worker_type: Span,
+    /// where its blocks can be fetched from
     source_control_endpoint: Span,
     /// offset of Span[capabilities_count]
     capabilities: u32,
+    /// action types that it takes
     capabilities_count: u32,
     /// prefix blocks already there, by tier
     matched_gpu: u32,
+    /// as above
     matched_cpu: u32,
+    /// as above
     matched_disk: u32,
+    /// as above
     matched_external: u32,
 
     comptime {
@@ -416,7 +430,9 @@ pub const ContextFrame = extern struct {
     size: u32,
     /// Has bits
     present: u64,
+    /// the request
     request_id: Span,
+    /// retry number
     attempt: u32,
     /// Leg
     leg: u32,
@@ -426,10 +442,13 @@ pub const ContextFrame = extern struct {
     group: Span,
     /// routing partition
     worker_type: Span,
+    /// who asks
     tenant: Span,
     /// isolation of block hashes
     namespace: Span,
+    /// tokens
     prompt_tokens: u64,
+    /// tokens
     expected_output_tokens: u64,
     /// 0 or 1
     tools_declared: u32,
@@ -437,21 +456,25 @@ pub const ContextFrame = extern struct {
     hash_kind: u32,
     /// tokens
     block_size: u32,
+    /// workers that could have been chosen
     candidates_count: u32,
     /// offset of Worker[candidates_count]
     candidates: u32,
+    /// blocks of the prompt
     block_hashes_count: u32,
     /// offset of u64[block_hashes_count]
     block_hashes: u32,
     /// 0
     zero: u32,
+    /// the session
     session_id: Span,
+    /// the session that it was forked from
     parent_session_id: Span,
     /// 0 or 1
     session_final: u32,
     /// Trigger
     input_trigger: u32,
-    /// the worker that was chosen
+    /// the worker that was chosen; its id is Absent when none was
     selected: Worker,
     /// envelope that came with the request, as a map; Absent when none
     request_hint: Node,
@@ -525,7 +548,7 @@ fn check(comptime ok: bool) void {
 pub const log = struct {
     /// 1 when a line of this Level would be kept, else 0.
     pub extern "kvrt_log" fn enabled(level: u32) i32;
-    /// Writes one line. Longer than 1,024 bytes: cut. Lines past the call's quota are dropped and counted.
+    /// Writes one line: UTF-8, else it is dropped; 1,024 bytes are kept. Lines past the call's quota are dropped and counted.
     pub extern "kvrt_log" fn write(level: u32, msg: ?[*]const u8, msg_len: u32) void;
 };
 
@@ -539,12 +562,12 @@ pub const clock = struct {
 
 /// Host functions of the capability kvrt_fetch.
 pub const fetch = struct {
-    /// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count], duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
+    /// Hands the hint of this call's request to the fetch hint store. source 0 and source_len 0: no source (local storage). hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one. flags: FetchFlag bits. 0, or a negated Reason: source_not_allowed, invalid_payload, limit_exceeded. conflicting_source, request_finished and limit_exceeded can still turn up at commit and then reject the action.
     pub extern "kvrt_fetch" fn submit(source: ?[*]const u8, source_len: u32, hashes: [*]const u64, hashes_count: u32, flags: u32) i32;
     /// Drops the hint of this call's request. Idempotent.
     pub extern "kvrt_fetch" fn discard() i32;
     /// Ends this call's request: ok (0) or aborted (1). Idempotent.
     pub extern "kvrt_fetch" fn finish(aborted: u32) i32;
-    /// Writes a FetchStatus of this call's request; returns its length.
+    /// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
     pub extern "kvrt_fetch" fn status(buf: [*]u8, cap: u32) i64;
 };

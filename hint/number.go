@@ -93,7 +93,8 @@ func (d *decoder) jsonFloat(start, i int) (abi.Node, int) {
 		}
 	}
 	text := d.src[start:i]
-	// The string is a view for the length of the call; ParseFloat copies what an error keeps.
+	// The string is a view for the length of the call; ParseFloat copies what an error
+	// keeps, which is the only allocation here: a number that no double holds.
 	f, err := strconv.ParseFloat(unsafe.String(&text[0], len(text)), 64)
 	if err != nil || math.IsInf(f, 0) {
 		return d.numberText(start, i)

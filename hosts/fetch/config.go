@@ -25,7 +25,7 @@ type Config struct {
 	MaxBytes int64
 	// MaxIDBytes caps engine and request id together. Default 512.
 	MaxIDBytes int
-	// Shards is rounded up to a power of two, at most 1,024. Default 16.
+	// Shards is rounded up to a power of two, at most 1,024. Default 32.
 	Shards int
 	// Now is a clock in ns since 1970 that does not run backwards; where it does, it is
 	// taken to stand still. Default: the wall clock at New plus the monotonic time since.
@@ -59,7 +59,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxHashes, 131072)
 	orDefault(&c.MaxBytes, 256<<20)
 	orDefault(&c.MaxIDBytes, 512)
-	orDefault(&c.Shards, 16)
+	orDefault(&c.Shards, 32)
 	c.MaxHashes = min(c.MaxHashes, hashLimit)
 	c.Shards = 1 << bits.Len(uint(min(c.Shards, maxShards)-1))
 	if c.Now == nil {

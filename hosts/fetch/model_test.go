@@ -272,10 +272,14 @@ func (s *Store) check() error {
 				return fmt.Errorf("a list of %d says %d", n, l.len)
 			}
 		}
-		entries += int64(sh.hints.len)
+		entries += int64(sh.hints.len) + sh.entries
+		bytes += sh.bytes
+		if sh.entries < 0 || sh.bytes < 0 {
+			return fmt.Errorf("%d entries and %d bytes in hand", sh.entries, sh.bytes)
+		}
 	}
-	if entries != s.entries.Load() || bytes != s.bytes.Load() {
-		return fmt.Errorf("%d entries and %d bytes, counted as %d and %d", entries, bytes, s.entries.Load(), s.bytes.Load())
+	if entries != s.entries.taken.Load() || bytes != s.bytes.taken.Load() {
+		return fmt.Errorf("%d entries and %d bytes, counted as %d and %d", entries, bytes, s.entries.taken.Load(), s.bytes.taken.Load())
 	}
 	return nil
 }

@@ -101,6 +101,9 @@ type shard struct {
 	last  int64 // the latest time seen
 	stats counters
 
+	entries int64 // in hand of the store's budgets
+	bytes   int64
+
 	free     *entry
 	freeLen  int
 	pending  *Pending // free

@@ -32,13 +32,14 @@ func (s *Store) Stats() Stats {
 		Unkeyed:        s.unkeyed.Load(),
 		RefusedInvalid: s.refusedInvalid.Load(),
 		RefusedLimit:   s.refusedLimit.Load(),
-		Bytes:          s.bytes.Load(),
+		Bytes:          s.bytes.taken.Load(),
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		st.Entries += sh.hints.len
 		st.Tombstones += sh.tombs.len
+		st.Bytes -= sh.bytes
 		st.Prepared += int64(sh.prepared)
 		st.Submitted += sh.stats.submitted
 		st.Replaced += sh.stats.replaced

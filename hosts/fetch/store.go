@@ -21,8 +21,8 @@ type Store struct {
 	shift         uint // the top bits of a hash pick the shard
 	shards        []shard
 
-	entries atomic.Int64 // hints in all shards
-	bytes   atomic.Int64 // of their buffers
+	entries budget // hints
+	bytes   budget // of their buffers
 
 	refusedInvalid atomic.Uint64
 	refusedLimit   atomic.Uint64
@@ -44,6 +44,9 @@ func New(cfg Config) *Store {
 		secret: secret{rand.Uint64(), rand.Uint64() | 1},
 		shift:  uint(64 - bits.TrailingZeros(uint(cfg.Shards))),
 		shards: make([]shard, cfg.Shards),
+
+		entries: newBudget(int64(cfg.MaxEntries), 64, cfg.Shards),
+		bytes:   newBudget(cfg.MaxBytes, 64<<10, cfg.Shards),
 	}
 	// A shard's part of all, and enough for a few of the largest hints. It stops a guest
 	// that submits in a loop within one call.
@@ -105,7 +108,7 @@ func (s *Store) forget(sh *shard, e *entry) {
 	} else {
 		sh.hints.remove(e)
 		s.release(sh, e)
-		s.entries.Add(-1)
+		s.entries.give(&sh.entries, 1)
 	}
 	sh.putEntry(e)
 }
@@ -115,7 +118,7 @@ func (s *Store) release(sh *shard, e *entry) {
 	if e.hashes == nil {
 		return
 	}
-	s.bytes.Add(-int64(sizeOf(e.hashes.class)))
+	s.bytes.give(&sh.bytes, int64(sizeOf(e.hashes.class)))
 	sh.hashes.put(e.hashes)
 	sh.sets.put(e.set)
 	e.hashes, e.set, e.count, e.distinct = nil, nil, 0, 0
@@ -131,8 +134,9 @@ func (s *Store) sweep(sh *shard, now int64, limit int) (n int) {
 	return n
 }
 
-// reclaim makes room at a cap: it visits every shard once, and removes up to
-// reclaimLimit expired entries in all. The caller holds no lock.
+// reclaim makes room at a cap: it visits every shard once, takes back what that has of
+// the budgets in hand, and removes up to reclaimLimit expired entries in all. The
+// caller holds no lock.
 func (s *Store) reclaim(now int64) {
 	const reclaimLimit = 256
 	left := reclaimLimit
@@ -140,10 +144,9 @@ func (s *Store) reclaim(now int64) {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		left -= s.sweep(sh, sh.tick(now), left)
+		s.entries.takeBack(&sh.entries)
+		s.bytes.takeBack(&sh.bytes)
 		sh.mu.Unlock()
-		if left == 0 {
-			return
-		}
 	}
 }
 
@@ -204,7 +207,7 @@ func (s *Store) endLocked(sh *shard, hash uint64, id *hint.Identity, how state, 
 	if e != nil { // the hint becomes the tombstone
 		s.release(sh, e)
 		sh.hints.remove(e)
-		s.entries.Add(-1)
+		s.entries.give(&sh.entries, 1)
 	} else {
 		e = sh.takeEntry()
 		e.setKey(hash, id)

@@ -343,6 +343,37 @@ func TestCaps(t *testing.T) {
 	}
 }
 
+// TestCapsAreExact: what shards have in hand is not lost to the others.
+func TestCapsAreExact(t *testing.T) {
+	const n = 4 * 32 * 8
+	for name, cfg := range map[string]Config{
+		"entries": {Shards: 4, MaxEntries: n},
+		"bytes":   {Shards: 4, MaxBytes: 64 * n},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(cfg)
+			for round := range 3 {
+				for i := range n {
+					mustSubmit(t, s, request(fmt.Sprint(round, " ", i)), "", 1)
+				}
+				mustRefuse(t, s, abi.ReasonLimitExceeded, request("one more"), "", 1)
+				if st := s.Stats(); st.Entries != n || st.Bytes != 64*n || st.RefusedLimit != uint64(round+1) {
+					t.Fatalf("%+v", st)
+				}
+				for i := range n {
+					s.Discard(request(fmt.Sprint(round, " ", i)))
+				}
+				if err := s.check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.entries.chunk+s.bytes.chunk == 0 {
+				t.Error("no shard ever had anything in hand")
+			}
+		})
+	}
+}
+
 func TestTombstonesAreBounded(t *testing.T) {
 	s := New(Config{Shards: 1, MaxTombstones: 3})
 	for i := range 5 {

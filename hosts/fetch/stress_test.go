@@ -15,11 +15,21 @@ import (
 // TestStress lets many goroutines work on few requests, at the caps, and checks that
 // nothing is lost or counted twice.
 func TestStress(t *testing.T) {
+	for _, c := range []struct {
+		requests int
+		cfg      Config
+	}{
+		{60, Config{Shards: 4, MaxEntries: 40, MaxBytes: 64 * 200, TTL: 2 * time.Millisecond}},
+		{300, Config{Shards: 2, MaxEntries: 128, MaxBytes: 64 * 1000, TTL: 20 * time.Millisecond}}, // shards have something in hand
+	} {
+		t.Run(fmt.Sprintf("requests=%d", c.requests), func(t *testing.T) { testStress(t, c.requests, c.cfg) })
+	}
+}
+
+func testStress(t *testing.T, requests int, cfg Config) {
 	var now atomic.Int64
-	s := New(Config{
-		Shards: 4, MaxEntries: 40, MaxBytes: 64 * 200, MaxTombstones: 16, MaxHashes: 3000,
-		TTL: 2 * time.Millisecond, TombstoneTTL: time.Millisecond, Now: now.Load,
-	})
+	cfg.MaxTombstones, cfg.MaxHashes, cfg.TombstoneTTL, cfg.Now = 16, 3000, time.Millisecond, now.Load
+	s := New(cfg)
 	rounds := 6000
 	if testing.Short() {
 		rounds = 1000
@@ -30,7 +40,7 @@ func TestStress(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(g), 1))
 			for range rounds {
 				now.Add(int64(r.IntN(int(20 * time.Microsecond))))
-				id := request(fmt.Sprint("r", r.IntN(60)))
+				id := request(fmt.Sprint("r", r.IntN(requests)))
 				switch r.IntN(10) {
 				case 0:
 					s.Discard(id)
@@ -74,8 +84,10 @@ func TestStress(t *testing.T) {
 						p.Commit()
 					}
 				}
-				if e, b := s.entries.Load(), s.bytes.Load(); e < 0 || b < 0 || b > 64*200+8*8*64 || e > 40+8 {
-					t.Errorf("%d entries, %d bytes", e, b) // each goroutine may be over for a moment
+				// Each goroutine may be over for a moment.
+				e, b := s.entries.taken.Load(), s.bytes.taken.Load()
+				if e < 0 || b < 0 || e > s.entries.max+8*(1+s.entries.chunk) || b > s.bytes.max+8*(32<<10+s.bytes.chunk) {
+					t.Errorf("%d entries, %d bytes", e, b)
 					return
 				}
 			}

@@ -126,19 +126,34 @@ func (p *Pending) Commit() (abi.Reason, string) {
 		return abi.ReasonNone, ""
 	}
 	now := s.cfg.Now()
-	if p.op == live && s.full(p) {
+	reason, detail := s.commit(sh, p, now, false)
+	if reason == abi.ReasonLimitExceeded {
 		s.reclaim(now)
+		reason, detail = s.commit(sh, p, now, true)
 	}
+	return reason, detail
+}
+
+// commit tries to carry the effect out and gives p back, except at a cap, unless this
+// is the last try.
+func (s *Store) commit(sh *shard, p *Pending, now int64, last bool) (reason abi.Reason, detail string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now = sh.tick(now)
 	s.sweep(sh, now, 4) // more than one commit can add, so that no backlog builds up
-	defer sh.putPending(p)
-	if p.op != live {
+	if p.op == live {
+		reason, detail = s.submit(sh, p, now)
+	} else {
 		s.endLocked(sh, p.hash, &p.id, p.op, now)
-		return abi.ReasonNone, ""
 	}
-	return s.submit(sh, p, now)
+	if reason == abi.ReasonLimitExceeded {
+		if !last {
+			return reason, detail
+		}
+		s.refusedLimit.Add(1)
+	}
+	sh.putPending(p)
+	return reason, detail
 }
 
 // Drop forgets the effect.
@@ -159,24 +174,16 @@ func (p *Pending) free() {
 	p.shard.mu.Unlock()
 }
 
-// full tells whether a submit may hit a cap on all shards, without looking whether it
-// replaces a hint.
-func (s *Store) full(p *Pending) bool {
-	return s.entries.Load() >= int64(s.cfg.MaxEntries) || s.bytes.Load()+int64(sizeOf(p.hashes.class)) > s.cfg.MaxBytes
-}
-
 // submit is the store rule. The shard is locked.
 func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 	e := s.lookup(sh, p.hash, &p.id, now)
 	switch {
 	case e == nil:
-		if s.entries.Add(1) > int64(s.cfg.MaxEntries) {
-			s.entries.Add(-1)
-			s.refusedLimit.Add(1)
+		if !s.entries.take(&sh.entries, 1) {
 			return abi.ReasonLimitExceeded, "the fetch hint store is full of requests"
 		}
-		if !s.grow(p, 0) {
-			s.entries.Add(-1)
+		if !s.resize(sh, 0, sizeOf(p.hashes.class)) {
+			s.entries.give(&sh.entries, 1)
 			return abi.ReasonLimitExceeded, storeFull
 		}
 		e = sh.takeEntry()
@@ -194,7 +201,7 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 		sh.stats.conflicts++
 		return abi.ReasonConflictingSource, "an earlier hint of this request names another source; that hint is failed too"
 	default:
-		if !s.grow(p, e.size()) {
+		if !s.resize(sh, e.size(), sizeOf(p.hashes.class)) {
 			return abi.ReasonLimitExceeded, storeFull
 		}
 		sh.hashes.put(e.hashes)
@@ -209,14 +216,12 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 
 const storeFull = "the fetch hint store is full of block hashes"
 
-// grow counts the buffer of a submit in place of one of freed bytes, if the cap allows.
-func (s *Store) grow(p *Pending, freed int) bool {
-	delta := int64(sizeOf(p.hashes.class) - freed)
-	if s.bytes.Add(delta) > s.cfg.MaxBytes && delta > 0 {
-		s.bytes.Add(-delta)
-		s.refusedLimit.Add(1)
-		return false
+// resize counts a buffer in place of another one, if the cap allows.
+func (s *Store) resize(sh *shard, from, to int) bool {
+	if to > from {
+		return s.bytes.take(&sh.bytes, int64(to-from))
 	}
+	s.bytes.give(&sh.bytes, int64(from-to))
 	return true
 }
 

@@ -17,7 +17,6 @@ import (
 // document give the same bytes.
 type decoder struct {
 	src     []byte
-	pos     int
 	msgpack bool
 	out     []byte // the frame under construction
 	side    []byte // what is checked but not kept

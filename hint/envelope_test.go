@@ -239,7 +239,7 @@ func TestAllocs(t *testing.T) {
 	}
 	bodies := map[string][]byte{
 		"json 1": fetchJSON(1, ","), "json 1024": fetchJSON(1024, ", "), "msgpack 1": fetchMsgpack(t, 1), "msgpack 1024": fetchMsgpack(t, 1024),
-		"json other": js(obj{"\u0001x", 1, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, "\t"}, "n", num("9"+strings.Repeat("0", 30))}), obj{"action_id", 1.5, "action_type", "t", "z", big}}}),
+		"json other":    js(obj{"\u0001x", 1, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, "\t"}, "n", num("9" + strings.Repeat("0", 30))}), obj{"action_id", 1.5, "action_type", "t", "z", big}}}),
 		"msgpack other": mp(obj{"x", 1, 5, 6, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, []byte("b"), ext{1, "x"}}, "big", big}), obj{"action_id", 1.5, "action_type", "t", "z", arr{1}}}}),
 	}
 	for name, body := range bodies {

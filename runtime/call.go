@@ -41,11 +41,24 @@ func newCall(r *Runtime, guest string) *Call {
 	return &Call{guest: guest, runtime: r, done: make(chan struct{})}
 }
 
-// NewCall makes a Call that belongs to no guest, for testing an engine or a host
-// function by itself. Its log goes nowhere.
-func NewCall(guest string, id hint.Identity, deadline time.Duration) *Call {
-	c := newCall(&Runtime{log: slog.New(slog.DiscardHandler), started: time.Now()}, guest)
-	c.begin(id, deadline)
+// CallConfig configures a Call that belongs to no loaded guest. The zero value is
+// usable; a clock that is 0 is the machine's.
+type CallConfig struct {
+	Guest           string
+	Identity        hint.Identity
+	Deadline        time.Duration
+	Log             *slog.Logger
+	Wall, Monotonic int64
+}
+
+// NewCall makes a Call for testing an engine or a host function by itself.
+func NewCall(cfg CallConfig) *Call {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest)
+	c.begin(cfg.Identity, cfg.Deadline)
+	c.wall, c.mono = cfg.Wall, cfg.Monotonic
 	return c
 }
 

@@ -24,7 +24,7 @@ type guest struct {
 
 func newGuest(t testing.TB, cfg Config, id hint.Identity) *guest {
 	h := NewHost(New(cfg), mustParse(t, nil, "tcp://10.0.0.0/8"))
-	g := &guest{t: t, host: h, fns: map[string]runtime.HostFunction{}, mem: make([]byte, 65536), call: runtime.NewCall("g", id, 0)}
+	g := &guest{t: t, host: h, fns: map[string]runtime.HostFunction{}, mem: make([]byte, 65536), call: runtime.NewCall(runtime.CallConfig{Guest: "g", Identity: id})}
 	for _, f := range h.Functions() {
 		g.fns[f.Name] = f
 	}
@@ -324,7 +324,7 @@ func TestSetAllowed(t *testing.T) {
 // TestBrokenStoreIsFatal: a fault of the store goes to the caller of the runtime,
 // anything else to the runtime.
 func TestBrokenStoreIsFatal(t *testing.T) {
-	c := runtime.NewCall("g", request("r"), 0)
+	c := runtime.NewCall(runtime.CallConfig{Guest: "g", Identity: request("r")})
 	caught(c, &Fault{"broken"})
 	other := errors.New("other")
 	defer func() {

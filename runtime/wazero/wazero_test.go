@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/kvrt/kvrt/abi"
-	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -52,7 +51,7 @@ func instantiate(t testing.TB, cfg Config, file string, now func(*runtime.Call) 
 
 func call(t testing.TB, deadline time.Duration) *runtime.Call {
 	t.Helper()
-	return runtime.NewCall("test", hint.Identity{}, deadline)
+	return runtime.NewCall(runtime.CallConfig{Guest: "test", Deadline: deadline})
 }
 
 func TestCallEnds(t *testing.T) {

@@ -33,6 +33,7 @@ var modules = []struct{ module, importers, why string }{
 	{"gopkg.in/yaml.v3", "config/...", "one strict reader, with line numbers, serves the daemon and every verb"},
 	{"github.com/prometheus", "server/...", "below the daemon, counters are read through an Observer"},
 	{"github.com/spf13", "cmd/...", "flags and verbs are the command's own business"},
+	{"github.com/santhosh-tekuri/jsonschema", "cmd/...", "the runtime is handed a function that holds a guest's parameters against the schema in its manifest"},
 	{"golang.org/x/sys", "runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder"},
 }
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/server"
+)
+
+// announce says what was loaded, where the daemon listens and what to try next.
+func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) error {
+	guests := s.runtime.Guests()
+	fmt.Fprintf(w, "kvrt %s: %d guests, generation %d\n\n", srv.Version(), len(guests), s.runtime.Generation())
+	t := newTable("GUEST", "VERSION", "ROLES", "HANDLES", "SHA256", "GRANTS", "SOURCE")
+	for i := range guests {
+		g := &guests[i]
+		m := g.Info.Manifest
+		t.row(g.Spec.Name, m.Version, joinRoles(m.Roles), handles(g), shortDigest(g.Info.SHA256), strings.Join(g.Spec.Grants, ","), g.Spec.Source)
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	sources := "none: every remote source is refused"
+	if len(cfg.Fetch.AllowedSources) > 0 {
+		sources = strings.Join(cfg.Fetch.AllowedSources, ", ")
+	}
+	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\n", srv.SocketPath(), srv.AdminAddr(), sources)
+	fmt.Fprintf(w, "limits    a guest that does not return is stopped by a deadline in this version (%s), not by fuel\n", deadlines(guests))
+
+	socket, admin := "", ""
+	def := config.Default().Listen
+	if srv.SocketPath() != def.Socket {
+		socket = " --socket " + srv.SocketPath()
+	}
+	if srv.AdminAddr() != def.Admin {
+		admin = " --admin " + srv.AdminAddr()
+	}
+	_, err := fmt.Fprintf(w, "\nnext:\n  kvrt submit%s envelope.json\n  kvrt status%s\n  curl http://%s/metrics\n\n", socket, admin, srv.AdminAddr())
+	return err
+}
+
+// handles lists what a guest is the one to take.
+func handles(g *runtime.GuestInfo) string {
+	var words []string
+	for _, t := range g.Info.Manifest.ActionTypes {
+		words = append(words, t.Type)
+	}
+	return strings.Join(append(words, g.Info.Manifest.Dialects...), ",")
+}
+
+// deadlines is the wall time of one call, or the range over the guests.
+func deadlines(guests []runtime.GuestInfo) string {
+	if len(guests) == 0 {
+		return "no guest is loaded"
+	}
+	least, most := guests[0].Limits.Deadline, guests[0].Limits.Deadline
+	for i := range guests {
+		least, most = min(least, guests[i].Limits.Deadline), max(most, guests[i].Limits.Deadline)
+	}
+	if least == most {
+		return least.String() + " a call"
+	}
+	return fmt.Sprintf("%s to %s a call", least, most)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/runtime"
+)
+
+// checkWiring checks what the configuration's reader cannot know: sources, and unless
+// shallow the modules. Nothing of a module is run. The error is a *config.Error.
+func checkWiring(ctx context.Context, cfg *config.Config, shallow bool) error {
+	all := &config.Error{}
+	for _, check := range []func(context.Context, *config.Config) error{checkSources, checkGuests} {
+		var wrong *config.Error
+		if err := check(ctx, cfg); errors.As(err, &wrong) {
+			all.Problems = append(all.Problems, wrong.Problems...)
+		} else if err != nil {
+			return err
+		}
+		if shallow {
+			break
+		}
+	}
+	if len(all.Problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all.Problems, func(a, b config.Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return all
+}
+
+func checkSources(ctx context.Context, cfg *config.Config) error {
+	_, err := parseAllowList(ctx, cfg)
+	return err
+}
+
+// checkGuests loads every guest up to the point where an engine would compile it.
+func checkGuests(ctx context.Context, cfg *config.Config) error {
+	rt, err := runtime.New(runtimeConfig(cfg, admission{}, fetch.NewHost(nil, nil), slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	all, routes := &config.Error{}, map[string]string{}
+	for i := range cfg.Guests {
+		one := *cfg
+		one.Guests = cfg.Guests[i : i+1]
+		specs, err := guestSpecs(&one)
+		var unreadable *config.Error
+		if errors.As(err, &unreadable) {
+			for _, p := range unreadable.Problems {
+				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), p.Message))
+			}
+			continue
+		}
+		var refused *runtime.LoadError
+		if err := rt.Load(ctx, specs[0]); !errors.As(err, &refused) {
+			return err
+		}
+		for _, p := range refused.Problems {
+			if p.Rule != "engine/compile" { // then every rule before it holds
+				if p.Item == specs[0].Name {
+					p.Item = "" // the position says it
+				}
+				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d]%s", i, keyOf(p.Rule)), p.String()))
+			}
+		}
+		for _, r := range routesOf(specs[0]) {
+			if by, taken := routes[r]; taken {
+				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), "guest "+by+" takes the "+r+" already: there is one guest for each"))
+			}
+			routes[r] = specs[0].Name
+		}
+	}
+	if len(all.Problems) > 0 {
+		return all
+	}
+	return nil
+}
+
+// keyOf is the key of a guest that a broken rule is about.
+func keyOf(rule string) string {
+	switch {
+	case rule == "spec/name":
+		return ".name"
+	case rule == "spec/sha256":
+		return ".sha256"
+	case rule == "parameters":
+		return ".parameters"
+	case rule == "limit/memory":
+		return ".limits.memory"
+	case strings.HasPrefix(rule, "capability/not-"):
+		return ".grants"
+	}
+	return ".module"
+}
+
+// routesOf lists what a guest would be the only one to take.
+func routesOf(spec runtime.GuestSpec) (routes []string) {
+	info, err := runtime.Inspect(spec.Name, spec.Module)
+	if err != nil || info.Manifest == nil {
+		return nil
+	}
+	if info.Manifest.Has(abi.RoleHandler) {
+		for _, t := range info.Manifest.ActionTypes {
+			routes = append(routes, "action type "+t.Type)
+		}
+	}
+	for _, d := range info.Manifest.Dialects {
+		routes = append(routes, "dialect "+d)
+	}
+	return routes
+}
+
+// admission is an engine that compiles nothing. A load gets to it when the module and
+// what is said of it hold every rule that needs no engine.
+type admission struct{}
+
+func (admission) Name() string { return engineName }
+
+func (admission) Compile(context.Context, []byte, runtime.CompileOptions) (runtime.Module, error) {
+	return nil, errors.New("admitted")
+}

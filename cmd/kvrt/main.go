@@ -1,0 +1,11 @@
+// Command kvrt runs guests on KV-cache hints: as a daemon, or one envelope at a time.
+// There is one file per verb; wire.go puts engine, hosts, guests and configuration
+// together; exit.go says which error ends with which code.
+package main
+
+import "os"
+
+// version is set by the linker, from git describe.
+var version string
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kvrt":         func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"json2msgpack": func() { os.Exit(json2msgpack(os.Stdin, os.Stdout)) },
+	})
+}
+
+// TestScript runs testdata/script: one file per verb. Beside testscript's own, there
+// are the commands below.
+func TestScript(t *testing.T) {
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("REPO", repo)
+			wasm, err := readModule("embedded:router-hint")
+			if err != nil {
+				return err
+			}
+			e.Setenv("ROUTER_HINT", fmt.Sprintf("%x", sha256.Sum256(wasm)))
+			e.Values[daemonKey{}] = &running{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": cmdExits, "lines": cmdLines, "same": cmdSame, "serve": cmdServe, "stop": cmdStop, "reloaded": cmdReloaded, "silent": cmdSilent, "big": cmdBig,
+		},
+	})
+}
+
+// exits CODE PROGRAM ARGS...: runs a program that must end with that code.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
+	}
+	got, err := 0, ts.Exec(args[1], args[2:]...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+}
+
+var changing = regexp.MustCompile(`"generation":\d+,"fuel":\d+,"duration_ns":\d+`)
+
+// lines FILE: the last output is the results in FILE, but for what differs from run to
+// run, which FILE leaves out.
+func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
+	got := changing.ReplaceAllString(ts.ReadFile("stdout"), "")
+	got = strings.ReplaceAll(got, ",}", "}")
+	if want := ts.ReadFile(args[0]); (got == want) == neg {
+		ts.Fatalf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// same FILE WANT: like cmp, but for the line break at the end that WANT cannot be
+// without.
+func cmdSame(ts *testscript.TestScript, _ bool, args []string) {
+	if got, want := ts.ReadFile(args[0]), strings.TrimSuffix(ts.ReadFile(args[1]), "\n"); got != want {
+		ts.Fatalf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// big SIZE FILE: writes a file of spaces.
+func cmdBig(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bytes.Repeat([]byte{' '}, n), 0o644))
+}
+
+// silent SOCKET: listens there and never answers.
+func cmdSilent(ts *testscript.TestScript, _ bool, args []string) {
+	ln, err := net.Listen("unix", ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(func() { ln.Close() })
+}
+
+type daemonKey struct{}
+
+// running is the daemon of a script.
+type running struct {
+	cmd  *exec.Cmd
+	done chan error
+	log  string
+}
+
+func daemonOf(ts *testscript.TestScript) *running { return ts.Value(daemonKey{}).(*running) }
+
+var adminLine = regexp.MustCompile(`(?m)^admin +http://(\S+)`)
+
+// serve ARGS...: starts kvrt serve and waits until it has said what to try next. Its
+// standard error is in serve.log, $SOCKET and $ADMIN are where it listens.
+func cmdServe(ts *testscript.TestScript, _ bool, args []string) {
+	d := daemonOf(ts)
+	socket := ts.MkAbs("kvrt.sock")
+	d.log = ts.MkAbs("serve.log")
+	log, err := os.Create(d.log)
+	ts.Check(err)
+	defer log.Close()
+	d.cmd = exec.Command("kvrt", append([]string{"serve", "--socket", socket, "--admin", "127.0.0.1:0"}, args...)...)
+	d.cmd.Dir, d.cmd.Stderr = ts.MkAbs("."), log
+	ts.Check(d.cmd.Start())
+	d.done = make(chan error, 1)
+	go func(cmd *exec.Cmd, done chan<- error) { done <- cmd.Wait() }(d.cmd, d.done)
+	ts.Defer(func() { d.cmd.Process.Kill() })
+	d.waitFor(ts, func(log string) bool { return strings.Contains(log, "\nnext:\n") })
+	ts.Setenv("SOCKET", socket)
+	ts.Setenv("ADMIN", adminLine.FindStringSubmatch(ts.ReadFile(d.log))[1])
+}
+
+// waitFor waits until the log is as ready wants it.
+func (d *running) waitFor(ts *testscript.TestScript, ready func(log string) bool) {
+	for range 600 {
+		if ready(ts.ReadFile(d.log)) {
+			return
+		}
+		select {
+		case err := <-d.done:
+			ts.Fatalf("the daemon ended: %v\n%s", err, ts.ReadFile(d.log))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	ts.Fatalf("the daemon takes too long:\n%s", ts.ReadFile(d.log))
+}
+
+// stop SIGNAL: the daemon must end with code 0 and leave no socket behind.
+func cmdStop(ts *testscript.TestScript, _ bool, args []string) {
+	d := daemonOf(ts)
+	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[args[0]]
+	ts.Check(d.cmd.Process.Signal(sig))
+	select {
+	case err := <-d.done:
+		if err != nil {
+			ts.Fatalf("the daemon ended with %v\n%s", err, ts.ReadFile(d.log))
+		}
+	case <-time.After(time.Minute):
+		ts.Fatalf("the daemon does not end\n%s", ts.ReadFile(d.log))
+	}
+	if _, err := os.Stat(ts.MkAbs("kvrt.sock")); !errors.Is(err, os.ErrNotExist) {
+		ts.Fatalf("the socket is still there: %v", err)
+	}
+}
+
+// reloaded TEXT: sends SIGHUP and waits until the log has TEXT once more.
+func cmdReloaded(ts *testscript.TestScript, _ bool, args []string) {
+	d := daemonOf(ts)
+	before := strings.Count(ts.ReadFile(d.log), args[0])
+	ts.Check(d.cmd.Process.Signal(syscall.SIGHUP))
+	d.waitFor(ts, func(log string) bool { return strings.Count(log, args[0]) > before })
+}
+
+// json2msgpack turns JSON into msgpack, keys in their order, with a library that kvrt
+// does not use.
+func json2msgpack(in io.Reader, out io.Writer) int {
+	d := json.NewDecoder(in)
+	d.UseNumber()
+	e := msgpack.NewEncoder(out)
+	e.UseCompactInts(true)
+	if err := convert(d, e); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func convert(d *json.Decoder, e *msgpack.Encoder) error {
+	tok, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch v := tok.(type) {
+	case json.Delim:
+		return convertAll(d, e, v)
+	case json.Number:
+		if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return e.EncodeUint(n)
+		}
+		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return e.EncodeInt(n)
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return err
+		}
+		return e.EncodeFloat64(f)
+	}
+	return e.Encode(tok)
+}
+
+// convertAll converts what is inside brackets. The length comes first in msgpack, so
+// the inside is converted aside.
+func convertAll(d *json.Decoder, e *msgpack.Encoder, open json.Delim) error {
+	var inside bytes.Buffer
+	sub := msgpack.NewEncoder(&inside)
+	sub.UseCompactInts(true)
+	n := 0
+	for d.More() {
+		if err := convert(d, sub); err != nil {
+			return err
+		}
+		n++
+	}
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	var err error
+	if open == '{' {
+		err = e.EncodeMapLen(n / 2)
+	} else {
+		err = e.EncodeArrayLen(n)
+	}
+	if err == nil {
+		_, err = e.Writer().Write(inside.Bytes())
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/server"
+	"github.com/kvrt/kvrt/server/metrics"
+)
+
+// serveFlags are the flags of serve. What is given takes the place of what the
+// configuration says.
+type serveFlags struct {
+	file, socket, admin string
+	level, format       string
+	pprof               bool
+}
+
+func newServe() *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Long: `serve runs the daemon: guests from the configuration, a Unix socket for engines, an
+admin API with metrics on loopback. Without -c it runs the built-in guests and
+accepts fetch sources on loopback only. It says on standard error what it loaded,
+where it listens and what to try next. The socket appears when the daemon is ready.
+
+SIGHUP, kvrt reload and POST /-/reload all read the configuration again; when
+anything in it is wrong nothing changes. SIGINT and SIGTERM let the calls in flight
+finish, for drain_timeout at most, and end with code 0; a second one ends at once.
+
+In this version a guest that does not return is stopped by the engine's deadline
+(limits.deadline, 50 ms unless set), not by fuel.`,
+		Example: `  kvrt serve
+  kvrt serve -c /etc/kvrt/kvrt.yaml --log-format json
+  kvrt serve --socket /tmp/kvrt.sock --admin 127.0.0.1:0
+  kill -HUP "$(pidof kvrt)"            # read the configuration again`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, &flags) },
+	}
+	configFlag(cmd.Flags(), &flags.file)
+	cmd.Flags().StringVar(&flags.socket, "socket", "", "path of the Unix socket (default from the configuration, else "+config.DefaultSocket()+")")
+	cmd.Flags().StringVar(&flags.admin, "admin", "", "`host:port` of the admin API and the metrics; port 0 picks a free one (default from the configuration, else 127.0.0.1:9640)")
+	cmd.Flags().BoolVar(&flags.pprof, "pprof", false, "serve /debug/pprof on the admin API")
+	logLevelFlag(cmd, &flags.level, "")
+	chooseFrom(cmd, &flags.format, "log-format", "", "form of the log's lines", "text", "json")
+	return cmd
+}
+
+// apply puts flags over a configuration.
+func (f *serveFlags) apply(cfg *config.Config) {
+	if f.socket != "" {
+		cfg.Listen.Socket = f.socket
+	}
+	if f.admin != "" {
+		cfg.Listen.Admin = f.admin
+	}
+	if f.level != "" {
+		cfg.Log.Level = config.LogLevel(f.level)
+	}
+	if f.format != "" {
+		cfg.Log.Format = config.LogFormat(f.format)
+	}
+}
+
+// serve runs the daemon until a signal ends it.
+func serve(cmd *cobra.Command, flags *serveFlags) error {
+	cfg, err := loadConfig(flags.file)
+	if err != nil {
+		return err
+	}
+	flags.apply(cfg)
+	log := newLog(cmd.ErrOrStderr(), string(cfg.Log.Level), string(cfg.Log.Format))
+	for _, unused := range cfg.Unused() {
+		log.Warn("configuration: " + unused)
+	}
+
+	// Signals count from here on, so that none is lost between the start and the loop.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	s, err := wire(cmd.Context(), cfg, log)
+	if err != nil {
+		return err
+	}
+	drain := cfg.DrainTimeout
+	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
+	sc := server.Config{
+		Runtime: s.runtime, Store: s.store, Socket: cfg.Listen.Socket, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
+		Pprof: flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: log,
+		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
+	}
+	if flags.file != "" {
+		sc.Reload = d.reload
+	}
+	srv, err := server.New(sc)
+	if err != nil {
+		return err
+	}
+	if err := srv.Start(cmd.Context()); err != nil {
+		return err
+	}
+	sweeping, stopSweeping := context.WithCancel(cmd.Context())
+	defer stopSweeping()
+	go d.sweep(sweeping)
+	if err := announce(cmd.ErrOrStderr(), cfg, s, srv); err != nil {
+		log.Warn("the start could not be announced", "error", err)
+	}
+
+	for sig := range signals {
+		if sig != syscall.SIGHUP {
+			log.Info("stopping: calls in flight may finish; a second signal stops at once", "signal", sig.String(), "drain_timeout", drain)
+			break
+		}
+		// The server logs how it went.
+		_ = srv.Reload(cmd.Context())
+	}
+	signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+	return d.stop(srv, drain)
+}
+
+// daemon is what serve keeps while it runs.
+type daemon struct {
+	*stack
+	file    string
+	flags   *serveFlags
+	started *config.Config // with which it started
+}
+
+// reload is the one way to read the configuration again. The server calls it, one call
+// at a time.
+func (d *daemon) reload(ctx context.Context) error {
+	cfg, err := loadConfig(d.file)
+	if err != nil {
+		return err
+	}
+	d.flags.apply(cfg)
+	if err := d.reconfigure(ctx, cfg); err != nil {
+		return err
+	}
+	for _, unused := range cfg.Unused() {
+		d.log.Warn("configuration: " + unused)
+	}
+	for _, key := range needRestart(d.started, cfg) {
+		d.log.Warn("configuration: " + key + " has changed and takes effect when the daemon starts again")
+	}
+	return nil
+}
+
+// needRestart names the keys that differ and are read at the start only.
+func needRestart(old, cfg *config.Config) (keys []string) {
+	say := func(key string, differ bool) {
+		if differ {
+			keys = append(keys, key)
+		}
+	}
+	bounds := func(f config.Fetch) config.Fetch {
+		f.AllowedSources = nil
+		return f
+	}
+	a, b := bounds(old.Fetch), bounds(cfg.Fetch)
+	say("fetch", a.TTL != b.TTL || a.TombstoneTTL != b.TombstoneTTL || a.MaxEntries != b.MaxEntries || a.MaxHashes != b.MaxHashes)
+	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
+	say("listen", old.Listen != cfg.Listen)
+	say("limits", old.Limits != cfg.Limits)
+	say("log", old.Log != cfg.Log)
+	say("drain_timeout", old.DrainTimeout != cfg.DrainTimeout)
+	return keys
+}
+
+// sweepEvery is how often expired hints are looked for; they are never seen before.
+const sweepEvery = 10 * time.Second
+
+// sweep frees expired hints while no new ones push them out.
+func (d *daemon) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			d.store.Sweep()
+		}
+	}
+}
+
+// stop lets calls in flight finish, within the drain timeout.
+func (d *daemon) stop(srv *server.Server, drain time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	if err := srv.Close(ctx); err != nil {
+		d.log.Warn("stopped with requests cut off", "error", err)
+	}
+	if err := d.runtime.Close(ctx); err != nil {
+		d.log.Warn("stopped with calls in flight", "error", err)
+	}
+	d.log.Info("stopped")
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvrt/kvrt/server"
+)
+
+func newStatus() *cobra.Command {
+	var flags adminFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Tell how the daemon is",
+		Long: `status shows whether the daemon takes work, its addresses and generation, what it
+has done, what became of the last reload, and its guests.`,
+		Example: `  kvrt status
+  kvrt status -o json | jq .ready
+  kvrt status --admin 127.0.0.1:9641 --timeout 2s`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.with(cmd, func(ctx context.Context, a *server.Admin) (answer, error) {
+				s, err := a.Status(ctx)
+				return answer{s, func(cmd *cobra.Command) error { return writeStatus(cmd, s) }}, err
+			})
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
+	out := cmd.OutOrStdout()
+	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(tw, "%s\t"+format+"\n", append([]any{key}, args...)...)
+	}
+	line("version", "%s", cell(s.Version))
+	line("up since", "%s", s.Started.Format(time.RFC3339))
+	switch {
+	case s.Draining:
+		line("state", "draining")
+	case s.Ready:
+		line("state", "ready")
+	default:
+		line("state", "not ready: %s", cell(strings.Join(s.NotReady, "; ")))
+	}
+	line("socket", "%s", cell(s.Socket))
+	line("admin", "%s", cell(s.Admin))
+	line("connections", "%d", s.Connections)
+	line("generation", "%d, after %d changes and %d refused", s.Generation, s.Swaps, s.Refused)
+	line("envelopes", "%d, %d of them malformed", s.Dispatches, s.Malformed)
+	for _, reason := range slices.Sorted(maps.Keys(s.Unrouted)) {
+		line("rejected before any guest", "%d %s", s.Unrouted[reason], reason)
+	}
+	switch r := s.Reload; {
+	case r.Time.IsZero():
+		line("last reload", "none")
+	case r.OK:
+		line("last reload", "%s, ok", r.Time.Format(time.RFC3339))
+	default:
+		line("last reload", "%s, refused: %s", r.Time.Format(time.RFC3339), cell(r.Error))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return guestTable(s.Guests).write(out)
+}

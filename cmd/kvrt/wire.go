@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/clock"
+	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/policies"
+	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/wazero"
+)
+
+// The engine, by name and by the module that it comes from.
+const (
+	engineName   = "wazero"
+	engineModule = "github.com/tetratelabs/wazero"
+)
+
+// newEngine makes the engine. Its deadline is on: guests are not metered yet.
+func newEngine() runtime.Engine { return wazero.New(wazero.Config{}) }
+
+// hostModules are the capabilities that this program offers. A nil host will do where
+// nothing runs.
+func hostModules(f *fetch.Host) []runtime.HostModule {
+	return []runtime.HostModule{f, log.Module{}, clock.Module{}}
+}
+
+// stack is everything that a configuration asks for, wired together and running.
+type stack struct {
+	runtime *runtime.Runtime
+	store   *fetch.Store
+	fetch   *fetch.Host
+	log     *slog.Logger
+}
+
+// wire builds a stack with the configuration's guests loaded.
+func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
+	s := &stack{log: log}
+	allow, err := s.allowList(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := guestSpecs(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.store = fetch.New(fetch.Config{
+		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
+	})
+	s.fetch = fetch.NewHost(s.store, allow)
+	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(), s.fetch, log)); err != nil {
+		return nil, err
+	}
+	if err := s.runtime.Apply(ctx, specs); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func runtimeConfig(cfg *config.Config, engine runtime.Engine, f *fetch.Host, log *slog.Logger) runtime.Config {
+	return runtime.Config{
+		Engine:          engine,
+		Hosts:           hostModules(f),
+		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
+		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,
+		Log:             log,
+		CheckParameters: checkParameters,
+	}
+}
+
+// reconfigure makes the stack's guests and allowed sources those of cfg. When anything
+// is wrong nothing changes: what can fail comes first.
+func (s *stack) reconfigure(ctx context.Context, cfg *config.Config) error {
+	allow, err := s.allowList(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	specs, err := guestSpecs(cfg)
+	if err != nil {
+		return err
+	}
+	if err := s.runtime.Apply(ctx, specs); err != nil {
+		return err
+	}
+	s.fetch.SetAllowed(allow)
+	return nil
+}
+
+// allowList reads and resolves the allowed sources and logs what they leave in doubt.
+func (s *stack) allowList(ctx context.Context, cfg *config.Config) (*fetch.AllowList, error) {
+	allow, err := parseAllowList(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range allow.Warnings() {
+		s.log.Warn("fetch.allowed_sources: " + warning)
+	}
+	return allow, nil
+}
+
+func parseAllowList(ctx context.Context, cfg *config.Config) (*fetch.AllowList, error) {
+	sources := append([]string{}, cfg.Fetch.AllowedSources...) // not nil: an empty list allows nothing
+	allow, err := fetch.ParseAllowList(ctx, sources, nil)
+	var bad *fetch.AllowListError
+	if errors.As(err, &bad) {
+		wrong := &config.Error{}
+		for _, b := range bad.Bad {
+			wrong.Problems = append(wrong.Problems, cfg.Problem(fmt.Sprintf("fetch.allowed_sources[%d]", b.Index), b.Error()))
+		}
+		return nil, wrong
+	}
+	return allow, err
+}
+
+// guestSpecs reads the modules of a configuration. The error is a *config.Error with
+// every module that cannot be read.
+func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
+	specs := make([]runtime.GuestSpec, len(cfg.Guests))
+	wrong := &config.Error{}
+	for i := range cfg.Guests {
+		g := &cfg.Guests[i]
+		wasm, err := readModule(g.Module)
+		if err != nil {
+			wrong.Problems = append(wrong.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), err.Error()))
+			continue
+		}
+		specs[i] = runtime.GuestSpec{
+			Name: g.Name, Module: wasm, Source: g.Module, SHA256: g.SHA256, Grants: g.Grants, Parameters: g.Parameters,
+			Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, Deadline: g.Limits.Deadline},
+		}
+	}
+	if len(wrong.Problems) > 0 {
+		return nil, wrong
+	}
+	return specs, nil
+}
+
+// maxModule is how much of a file is read as a module: more than admission takes.
+const maxModule = 32 << 20
+
+// readModule reads a module: a path, or embedded:NAME for a built-in guest.
+func readModule(ref string) ([]byte, error) {
+	if name, ok := strings.CutPrefix(ref, "embedded:"); ok {
+		wasm, ok := policies.Module(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no built-in guest %q; there are %s", name, strings.Join(policies.Guests(), ", "))
+		}
+		return wasm, nil
+	}
+	f, err := os.Open(ref)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxModule))
+}

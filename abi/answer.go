@@ -64,7 +64,7 @@ func cut(b []byte) []byte {
 func AppendAnswer(b []byte, a Answer) []byte {
 	b = Align(b)
 	at := len(b)
-	b = append(b, make([]byte, SizeAnswer)...)
+	b = zeros(b, SizeAnswer)
 	var detail, body Span
 	if a.Body != nil {
 		body = Span{SizeAnswer, uint32(len(a.Body))}

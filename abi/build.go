@@ -35,7 +35,7 @@ func (b *Builder) Open(size int) (outer int) {
 	outer = b.base
 	b.buf = Align(b.buf)
 	b.base = len(b.buf)
-	b.buf = append(b.buf, make([]byte, size)...)
+	b.buf = zeros(b.buf, size)
 	return outer
 }
 

@@ -80,7 +80,7 @@ func BeginContext(buf []byte, x *Context) []byte {
 	}
 	if x.Present&HasCandidates != 0 {
 		at := b.Align()
-		b.buf = append(b.buf, make([]byte, len(x.Candidates)*SizeWorker)...)
+		b.buf = zeros(b.buf, len(x.Candidates)*SizeWorker)
 		b.SetU32(OffContextFrameCandidates, at)
 		b.SetU32(OffContextFrameCandidatesCount, uint32(len(x.Candidates)))
 		for i := range x.Candidates {
@@ -124,7 +124,7 @@ func (b *Builder) worker(off uint32, w *Worker) {
 	}
 	if w.Present&WorkerHasCapabilities != 0 {
 		at := b.Align()
-		b.buf = append(b.buf, make([]byte, len(w.Capabilities)*SizeSpan)...)
+		b.buf = zeros(b.buf, len(w.Capabilities)*SizeSpan)
 		b.SetU32(off+OffWorkerCapabilities, at)
 		b.SetU32(off+OffWorkerCapabilitiesCount, uint32(len(w.Capabilities)))
 		for i, s := range w.Capabilities {

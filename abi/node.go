@@ -3,6 +3,7 @@ package abi
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Node is one value of a payload tree, as record Node lays it out.
@@ -114,6 +115,14 @@ func (b Base) Lookup(m Node, key string) Node {
 
 // Align appends zeros up to the next multiple of 8.
 func Align(b []byte) []byte {
-	const zeros = "\x00\x00\x00\x00\x00\x00\x00"
-	return append(b, zeros[:-len(b)&7]...)
+	const pad = "\x00\x00\x00\x00\x00\x00\x00"
+	return append(b, pad[:-len(b)&7]...)
+}
+
+// zeros appends n zeros.
+func zeros(b []byte, n int) []byte {
+	at := len(b)
+	b = slices.Grow(b, n)[:at+n]
+	clear(b[at:])
+	return b
 }

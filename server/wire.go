@@ -157,13 +157,10 @@ func (r *reader) uint(what string, limit uint64) uint64 {
 		r.pos++
 		n := 1 << (c - 0xd0)
 		if v = r.be(n); v>>(8*n-1) != 0 {
-			v = math.MaxUint64
-			limit = min(limit, math.MaxUint64-1)
+			r.fail(at, "%s must not be negative", what)
 		}
 	case c >= 0xe0:
-		r.pos++
-		v = math.MaxUint64
-		limit = min(limit, math.MaxUint64-1)
+		r.fail(at, "%s must not be negative", what)
 	default:
 		r.want(what, "an integer")
 		return 0

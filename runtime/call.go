@@ -10,9 +10,6 @@ import (
 	"github.com/kvrt/kvrt/hint"
 )
 
-// maxLogLines is how many lines one call may write; the rest is counted.
-const maxLogLines = 16
-
 // Call is the state of one call into a guest, as host functions see it. Each instance
 // owns one, reused from call to call, and it is the context.Context that the engine
 // passes on, so that a host function reaches it without a lookup.
@@ -129,7 +126,7 @@ func (c *Call) LogEnabled(level abi.Level) bool {
 // Log writes one line of the guest's log. An equal warning or error of a guest is
 // written once.
 func (c *Call) Log(level abi.Level, msg []byte) {
-	if c.logLines++; c.logLines > maxLogLines {
+	if c.logLines++; c.logLines > abi.MaxLogLines {
 		c.logDropped++
 		return
 	}

@@ -9,10 +9,6 @@ import (
 	"github.com/kvrt/kvrt/hint"
 )
 
-// firstArena is the frame size in bytes that a guest is asked to take at init: most
-// envelopes fit, so that the arena is asked for once.
-const firstArena = 4096
-
 // maxFrame is the largest frame in bytes that any guest is given.
 const maxFrame = 1 << 30
 
@@ -48,7 +44,7 @@ func (in *instance) start(g *guest) error {
 			return fmt.Errorf("_initialize: %w", err)
 		}
 	}
-	if err := in.grow(max(firstArena, uint32(len(g.initFrame)))); err != nil {
+	if err := in.grow(max(abi.FirstArena, uint32(len(g.initFrame)))); err != nil {
 		return fmt.Errorf("kvrt_arena: %w", err)
 	}
 	copy(in.wasm.Memory()[in.arena:], g.initFrame)
@@ -58,31 +54,37 @@ func (in *instance) start(g *guest) error {
 	if err != nil {
 		return fmt.Errorf("kvrt_init: %w", err)
 	}
+	a, err := in.read(ret)
 	switch {
-	case ret < 0:
-		return fmt.Errorf("kvrt_init refused: %s", refusal(abi.Reason(-ret), in.call))
-	case ret > 0:
-		raw, err := in.answer(nil, uint64(ret))
-		if err != nil {
-			return fmt.Errorf("kvrt_init: %w", err)
-		}
-		a, err := abi.CheckAnswer(raw)
-		if err != nil {
-			return fmt.Errorf("kvrt_init: %w", err)
-		}
-		if a.Status != abi.StatusAccepted {
-			return fmt.Errorf("kvrt_init refused: %s: %s", a.Reason, a.Detail)
-		}
-		in.features = a.Features & hostFeatures
+	case err != nil:
+		return fmt.Errorf("kvrt_init: %w", err)
+	case a.Status == abi.StatusRejected:
+		return fmt.Errorf("kvrt_init refused: %s: %s", a.Reason, a.Detail)
 	}
+	in.features = a.Features & hostFeatures
 	return nil
 }
 
-func refusal(r abi.Reason, c *Call) string {
-	if c.reason == r && c.detail != "" {
-		return r.String() + ": " + c.detail
+// read takes a return value for what it says, off the dispatch path.
+func (in *instance) read(ret int64) (abi.Answer, error) {
+	ref, ok := abi.SplitResult(ret)
+	switch {
+	case !ok:
+		return abi.Answer{}, errResult
+	case ref.Reason != abi.ReasonNone:
+		detail := "no detail"
+		if ref.Reason == in.call.reason {
+			detail = in.call.detail
+		}
+		return abi.Answer{Status: abi.StatusRejected, Reason: ref.Reason, Detail: []byte(detail)}, nil
+	case ref.Len == 0:
+		return abi.Answer{Status: abi.StatusAccepted}, nil
 	}
-	return r.String()
+	raw, err := in.answer(nil, ref)
+	if err != nil {
+		return abi.Answer{}, err
+	}
+	return abi.CheckAnswer(raw)
 }
 
 // errNoRoom is a guest's refusal of a frame buffer.
@@ -95,12 +97,11 @@ func (in *instance) grow(n uint32) error {
 	if err := in.wasm.Call(in.call, ExportArena, in.stack[:1]); err != nil {
 		return err
 	}
-	off, size := uint32(in.stack[0]>>32), uint32(in.stack[0])
-	if int64(in.stack[0]) <= 0 || size < n || off == 0 || off%8 != 0 || uint64(off)+uint64(size) > uint64(len(in.wasm.Memory())) {
+	var ok bool
+	if in.arena, in.size, ok = abi.ArenaResult(int64(in.stack[0]), n, uint64(len(in.wasm.Memory()))); !ok {
 		in.size = 0
 		return errNoRoom
 	}
-	in.arena, in.size = off, size
 	return nil
 }
 
@@ -127,14 +128,13 @@ func (in *instance) run(f Export, position uint32) (int64, error) {
 
 // answer appends the answer that a role returned a reference to. It may lie anywhere
 // in memory but over the frame.
-func (in *instance) answer(dst []byte, ret uint64) ([]byte, error) {
-	off, n := ret>>32, ret&0xffffffff
+func (in *instance) answer(dst []byte, ref abi.Result) ([]byte, error) {
 	mem := in.wasm.Memory()
-	if n < abi.SizeAnswer || off+n > uint64(len(mem)) {
-		return nil, fmt.Errorf("an answer of %d bytes at %d, outside %d bytes of memory", n, off, len(mem))
+	if !ref.Fits(uint64(len(mem)), abi.Span{Off: in.arena, Len: in.frame}) {
+		return nil, fmt.Errorf("an answer of %d bytes at %d: it is outside %d bytes of memory, or over the frame of %d bytes at %d", ref.Len, ref.Off, len(mem), in.frame, in.arena)
 	}
-	if off < uint64(in.arena)+uint64(in.frame) && uint64(in.arena) < off+n {
-		return nil, fmt.Errorf("an answer at %d that overlaps the frame at %d", off, in.arena)
-	}
-	return append(dst, mem[off:off+n]...), nil
+	return append(dst, mem[ref.Off:uint64(ref.Off)+uint64(ref.Len)]...), nil
 }
+
+// errResult is a return value that the ABI does not allow.
+var errResult = errors.New("the guest returned what is neither 0, a reason of its own, nor the place of an answer")

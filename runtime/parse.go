@@ -86,7 +86,8 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 
 // envelope takes the envelope out of a parser's answer.
 func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format abi.Format, body []byte, lim hint.Limits) {
-	if ret <= 0 {
+	ref, ok := abi.SplitResult(ret)
+	if !ok || ref.Len == 0 {
 		res.verdict(in, out, ret)
 		if ret == 0 {
 			res.reject(out, abi.ReasonHandlerError, "the parser accepted without an envelope")
@@ -94,7 +95,7 @@ func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format 
 		return
 	}
 	var a abi.Answer
-	answer, err := in.answer(res.answer[:0], uint64(ret))
+	answer, err := in.answer(res.answer[:0], ref)
 	if err == nil {
 		res.answer = answer
 		a, err = abi.CheckAnswer(answer)

@@ -129,28 +129,28 @@ func (res *Response) store(b []byte) []byte {
 
 // verdict reads what the guest answered.
 func (res *Response) verdict(in *instance, out *hint.Result, ret int64) {
+	ref, ok := abi.SplitResult(ret)
 	switch {
-	case ret == 0:
-		out.Status = abi.StatusAccepted
-	case ret < 0:
-		reason, detail := abi.ReasonHandlerError, "the guest answered a reason that is not a guest's to give"
-		if given := abi.Reason(-ret); ret > -NumReasons && (given.FromGuest() || given == in.call.reason) {
-			reason, detail = given, ""
-			if reason == in.call.reason {
-				detail = in.call.detail
-			}
-		}
-		res.reject(out, reason, detail)
-	default:
-		if err := res.record(in, out, uint64(ret)); err != nil {
+	case !ok:
+		res.reject(out, abi.ReasonHandlerError, errResult.Error())
+	case ref.Len > 0:
+		if err := res.record(in, out, ref); err != nil {
 			res.reject(out, abi.ReasonHandlerError, err.Error())
 		}
+	case ref.Reason != abi.ReasonNone:
+		detail := ""
+		if ref.Reason == in.call.reason {
+			detail = in.call.detail
+		}
+		res.reject(out, ref.Reason, detail)
+	default:
+		out.Status = abi.StatusAccepted
 	}
 }
 
 // record reads an answer record, and the rewritten action in it.
-func (res *Response) record(in *instance, out *hint.Result, ret uint64) (err error) {
-	if res.answer, err = in.answer(res.answer[:0], ret); err != nil {
+func (res *Response) record(in *instance, out *hint.Result, ref abi.Result) (err error) {
+	if res.answer, err = in.answer(res.answer[:0], ref); err != nil {
 		return err
 	}
 	a, err := abi.CheckAnswer(res.answer)

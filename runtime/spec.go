@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/kvrt/kvrt/abi"
 )
 
 // GuestSpec is one guest of a generation: a module and what the operator says of it.
@@ -42,10 +44,10 @@ type Limits struct {
 
 // Defaults of Limits.
 const (
-	DefaultMemory       = 1 << 20
-	DefaultFuel         = 200_000
-	DefaultDeadline     = 50 * time.Millisecond
-	DefaultInitDeadline = time.Second
+	DefaultMemory       = abi.DefaultMemory
+	DefaultFuel         = abi.DefaultFuel
+	DefaultDeadline     = abi.DefaultDeadlineMS * time.Millisecond
+	DefaultInitDeadline = abi.DefaultInitDeadlineMS * time.Millisecond
 	// MaxMemory is what a manifest may ask for without the operator's word.
 	MaxMemory    = 16 << 20
 	maxInstances = 1024

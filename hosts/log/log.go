@@ -9,9 +9,6 @@ import (
 	"github.com/kvrt/kvrt/runtime"
 )
 
-// maxLine is how many bytes of a line are kept.
-const maxLine = 1024
-
 // Module offers kvrt_log. The zero value is ready.
 type Module struct{}
 
@@ -40,8 +37,8 @@ func write(c *runtime.Call, mem []byte, stack []uint64) {
 	if off+n > uint64(len(mem)) || !c.LogEnabled(level) {
 		return
 	}
-	line := mem[off : off+min(n, maxLine)]
-	for n > maxLine && len(line) > maxLine-utf8.UTFMax && !utf8.Valid(line) {
+	line := mem[off : off+min(n, abi.MaxLogLine)]
+	for n > abi.MaxLogLine && len(line) > abi.MaxLogLine-utf8.UTFMax && !utf8.Valid(line) {
 		line = line[:len(line)-1]
 	}
 	if utf8.Valid(line) {

@@ -1,29 +1,3 @@
-// Package admit decides what a WebAssembly module may be before any engine
-// sees it.
-//
-// Read is a strict reader of the binary format. It checks the frame of the
-// module (header, section order, exact sizes, counts, indices, names), refuses
-// every feature that the engines do not run by that feature's name, and applies
-// Limits. It never panics, and what it allocates is bounded by the input's own
-// length (100 bytes a byte at worst, whatever the limits): a count is compared
-// with its limit and with the bytes that remain before anything is made for it.
-//
-// Function bodies are delimited, not validated: their size and their local
-// declarations are read, the instructions are the engine's to validate.
-//
-// The Check methods of Module hold what a host asks of a guest on top of that
-// (exports with exact signatures, imports against what is offered, one own
-// memory, no start function). They are driven by data of the caller; this
-// package knows no ABI.
-//
-// # LEB128
-//
-// The specification allows an integer to be padded with redundant bytes up to
-// the longest form of its width, and stock tools use that: Go's linker writes
-// every section size in exactly five bytes, and LLVM leaves every relocated
-// operand padded. Such encodings are accepted, in every place. What the
-// specification forbids is refused (rule wasm/leb128): more than ceil(width/7)
-// bytes, and bits beyond the width in the last byte.
 package admit
 
 import (
@@ -56,6 +30,11 @@ type Module struct {
 
 	Size   int // bytes of the module
 	SHA256 [32]byte
+
+	// What the validator needs of the rest of the module.
+	segmentTypes []ValType // of the element segments
+	declared     []bool    // functions that ref.func may name, by index
+	hasDataCount bool
 }
 
 // Import is one entry of the import section. The same name may be imported

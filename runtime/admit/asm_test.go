@@ -102,7 +102,7 @@ func wholeModule() []byte {
 		section(6, vec(
 			cat(raw(i32, 1, opI32Const), raw(0x80, 0x80, 0x04), end),
 			cat(raw(byte(F64), 0, opF64Const), make([]byte, 8), end),
-			cat(raw(byte(V128), 0, opVector, opV128Const), make([]byte, 16), end),
+			cat(raw(byte(V128), 0, opVector, vecV128Const), make([]byte, 16), end),
 			raw(byte(ExternRef), 0, opRefNull, byte(ExternRef), opEnd),
 			raw(i32, 0, opGlobalGet, 0, opEnd),
 		)),

@@ -93,9 +93,13 @@ func (m *Module) CheckMemory(limitPages uint32) error {
 		errs = append(errs, violation(RuleMemoryExport, "export "+quote(name), "it is a %s and must be the memory", exp.Kind))
 	}
 	if least := m.Memories[0].Min; least > limitPages {
-		errs = append(errs, violation(RuleMemoryPages, "memory 0", "it starts with %d pages of 64 KiB, and at most %d are granted; ask for more in the manifest and have it granted, or shrink static data and stack", least, limitPages))
+		errs = append(errs, m.memoryTooLarge(limitPages))
 	}
 	return join(errs)
+}
+
+func (m *Module) memoryTooLarge(limitPages uint32) error {
+	return violation(RuleMemoryPages, "memory 0", "it starts with %d pages of 64 KiB, and at most %d are granted; ask for more in the manifest and have it granted, or shrink static data and stack", m.Memories[0].Min, limitPages)
 }
 
 // CheckStart refuses a start section. It would run guest code during

@@ -108,10 +108,10 @@ func (c *cursor) unsigned(bits uint) uint64 {
 	}
 }
 
-// skipSigned reads a signed LEB128 integer of so many bits. Values of constant
-// expressions are the engine's concern.
-func (c *cursor) skipSigned(bits uint) {
+// signed reads a signed LEB128 integer of so many bits.
+func (c *cursor) signed(bits uint) int64 {
 	start := c.pos
+	var v int64
 	for shift := uint(0); ; shift += 7 {
 		b := c.byte()
 		// In the last byte that the width allows, the bits from the
@@ -119,11 +119,15 @@ func (c *cursor) skipSigned(bits uint) {
 		if rest := bits - shift; rest < 7 {
 			if high := b >> (rest - 1); high != 0 && high != 0x7f>>(rest-1) {
 				c.fail(RuleLEB128, start, "not a signed integer of %d bits; the file is damaged or its encoder broken", bits)
+				return 0
 			}
-			return
 		}
+		v |= int64(b&0x7f) << shift
 		if b < 0x80 {
-			return
+			if shift += 7; shift < 64 && b&0x40 != 0 {
+				v |= -1 << shift
+			}
+			return v
 		}
 	}
 }

@@ -26,6 +26,14 @@ type Limits struct {
 	NameBytes       int // one name of an import, export or custom section
 	CustomSections  int
 	CustomBytes     int // all custom sections together
+
+	// Validate applies these, the others are Read's.
+	CodeBytes        int // all function bodies together
+	Nesting          int // blocks open at once in one function
+	Operands         int // values on the operand stack of one function
+	BranchTargets    int // entries of the br_tables of one function
+	AllBranchTargets int // entries of the br_tables of all functions
+	LocalsByBlocks   int // parameters and locals of a function x its blocks
 }
 
 // WithDefaults returns the limits with every unset field filled in. The
@@ -67,6 +75,12 @@ func (l Limits) WithDefaults() Limits {
 	// Symbols of a Go guest take 110 KB to 1 MB, debug information of a
 	// small C or Rust guest up to 3 MB. No engine needs any of it.
 	set(&l.CustomBytes, 4<<20)
+	set(&l.CodeBytes, 8<<20)
+	set(&l.Nesting, 2048)
+	set(&l.Operands, 4096)
+	set(&l.BranchTargets, 16384)
+	set(&l.AllBranchTargets, 1<<18)
+	set(&l.LocalsByBlocks, 1<<18)
 	return l
 }
 

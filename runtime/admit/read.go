@@ -89,7 +89,6 @@ type reader struct {
 	last         int   // rank of the latest section that was not custom
 	bodies       int   // entries of the code section
 	dataCount    int64 // segments that the data count section announces
-	hasDataCount bool  // whether there is one
 	tableEntries uint64
 	customBytes  int
 }
@@ -206,11 +205,18 @@ func (r *reader) content(id byte, c *cursor) {
 		r.exports(c)
 	case sectionStart:
 		r.mod.HasStart = true
-		r.functionIndex(c)
+		offset := c.pos
+		f := r.functionIndex(c)
+		if !c.ok() {
+			return
+		}
+		if t := r.mod.functionType(f); len(t.Params) > 0 || len(t.Results) > 0 {
+			c.note(RuleStartType, offset, "the start function has the signature %s, and must have () -> (); the file is damaged or its encoder broken", t)
+		}
 	case sectionElement:
 		r.elements(c)
 	case sectionDataCount:
-		r.hasDataCount = true
+		r.mod.hasDataCount = true
 		r.dataCount = int64(c.u32())
 	case sectionCode:
 		r.code(c)
@@ -228,7 +234,7 @@ func (r *reader) finish(c *cursor) {
 		c.at("code section", -1)
 		c.note(RuleCodeCount, c.pos, "%d functions are declared, but %d bodies are there; the file is cut short or damaged", len(r.mod.Functions), r.bodies)
 	}
-	if r.hasDataCount && r.dataCount != int64(r.mod.DataSegments) {
+	if r.mod.hasDataCount && r.dataCount != int64(r.mod.DataSegments) {
 		c.at("data section", -1)
 		c.note(RuleDataCount, c.pos, "%d segments are announced, but %d are there; the file is cut short or damaged", r.dataCount, r.mod.DataSegments)
 	}

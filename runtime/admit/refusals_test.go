@@ -89,6 +89,7 @@ func formatRefusals() []refusal {
 		one("memory of an export", module(section(7, vec(export("a", 2, 0)))), RuleIndex, "no memory 0"),
 		one("global of an export", module(section(7, vec(export("a", 3, 0)))), RuleIndex, "no global 0"),
 		one("start function", module(section(8, uleb(0))), RuleIndex, "start section"),
+		one("start function that takes something", module(section(1, vec(funcType(raw(i32), nil))), oneFunc, section(8, uleb(0)), oneBody), RuleStartType, "(i32)"),
 		one("element's function", elements(raw(0), zero, vec(uleb(1))), RuleIndex, "no function 1"),
 		one("element's table", elements(raw(2), uleb(1), zero, raw(0), vec()), RuleIndex, "no table 1"),
 		one("elements without a table", module(section(9, vec(cat(raw(0), zero, vec())))), RuleIndex, "table 0"),

@@ -32,6 +32,14 @@ const (
 	RuleCodeCount       = "wasm/code-count"
 	RuleDataCount       = "wasm/data-count"
 	RuleBody            = "wasm/function-body"
+	RuleStartType       = "wasm/start-type"
+	RuleOpcode          = "wasm/opcode"
+	RuleOperandType     = "wasm/operand-type"
+	RuleControl         = "wasm/control"
+	RuleAlignment       = "wasm/alignment"
+	RuleLane            = "wasm/lane"
+	RuleImmutable       = "wasm/immutable-global"
+	RuleUndeclared      = "wasm/undeclared-reference"
 
 	// Features that the engines do not run.
 	RuleThreads            = "feature/threads"
@@ -43,6 +51,9 @@ const (
 	RuleExceptions         = "feature/exceptions"
 	RuleStackSwitching     = "feature/stack-switching"
 	RuleExtendedConst      = "feature/extended-const"
+	RuleTailCalls          = "feature/tail-calls"
+	RuleRelaxedSIMD        = "feature/relaxed-simd"
+	RuleWideArithmetic     = "feature/wide-arithmetic"
 
 	// Limits, one for each field of Limits.
 	RuleModuleBytes     = "limit/module-bytes"
@@ -63,11 +74,18 @@ const (
 	RuleNameBytes       = "limit/name-bytes"
 	RuleCustomSections  = "limit/custom-sections"
 	RuleCustomBytes     = "limit/custom-bytes"
+	RuleCodeBytes       = "limit/code-bytes"
+	RuleNesting         = "limit/nesting"
+	RuleOperands        = "limit/operands"
+	RuleBranchTargets   = "limit/branch-targets"
+	RuleAllTargets      = "limit/all-branch-targets"
+	RuleLocalsByBlocks  = "limit/locals-by-blocks"
 
 	// What a host asks for: the Check methods.
 	RuleExportMissing   = "export/missing"
 	RuleExportKind      = "export/kind"
 	RuleExportSignature = "export/signature"
+	RuleExportReserved  = "export/reserved"
 	RuleImportKind      = "import/kind"
 	RuleImportOffer     = "import/not-offered"
 	RuleImportSignature = "import/signature"
@@ -138,6 +156,7 @@ const maxFindings = 16
 // module without meaning, or after too many, it is halted.
 type findings struct {
 	errs   []error
+	most   int // 0: maxFindings
 	halted bool
 }
 
@@ -146,7 +165,19 @@ func (f *findings) add(e *Error) {
 		return
 	}
 	f.errs = append(f.errs, e)
-	f.halted = len(f.errs) >= maxFindings
+	most := f.most
+	if most == 0 {
+		most = maxFindings
+	}
+	f.halted = len(f.errs) >= most
+}
+
+// first returns the violation that was found first, nil where there is none.
+func (f *findings) first() *Error {
+	if len(f.errs) == 0 {
+		return nil
+	}
+	return f.errs[0].(*Error)
 }
 
 func (f *findings) err() error { return join(f.errs) }

@@ -19,6 +19,11 @@ func TestEveryRuleIsTested(t *testing.T) {
 			tested[rule] = true
 		}
 	}
+	for _, tc := range bodyRefusals() {
+		for _, rule := range tc.rules {
+			tested[rule] = true
+		}
+	}
 	for _, tc := range checkRefusals() {
 		for _, rule := range tc.rules {
 			tested[rule] = true

@@ -281,6 +281,7 @@ func (r *reader) exports(c *cursor) {
 		switch kind {
 		case byte(KindFunction):
 			if exp.Index = r.functionIndex(c); c.ok() {
+				r.declare(exp.Index)
 				exp.Type = r.mod.functionType(exp.Index)
 			}
 		case byte(KindTable):

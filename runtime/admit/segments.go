@@ -2,25 +2,6 @@ package admit
 
 import "math"
 
-// The opcodes that a constant expression may hold, or is known by.
-const (
-	opEnd       = 0x0b
-	opGlobalGet = 0x23
-	opI32Const  = 0x41
-	opI64Const  = 0x42
-	opF32Const  = 0x43
-	opF64Const  = 0x44
-	opI32Add    = 0x6a
-	opI32Mul    = 0x6c
-	opI64Add    = 0x7c
-	opI64Mul    = 0x7e
-	opRefNull   = 0xd0
-	opRefFunc   = 0xd2
-	opGC        = 0xfb // prefix
-	opVector    = 0xfd // prefix
-	opV128Const = 12   // after opVector
-)
-
 // constExpr reads a constant expression of the wanted type: one instruction
 // and an end. Longer ones need the extended-const feature.
 func (r *reader) constExpr(c *cursor, want ValType) {
@@ -28,10 +9,10 @@ func (r *reader) constExpr(c *cursor, want ValType) {
 	var got ValType
 	switch op := c.byte(); op {
 	case opI32Const:
-		c.skipSigned(32)
+		c.signed(32)
 		got = I32
 	case opI64Const:
-		c.skipSigned(64)
+		c.signed(64)
 		got = I64
 	case opF32Const:
 		c.take(4)
@@ -40,7 +21,7 @@ func (r *reader) constExpr(c *cursor, want ValType) {
 		c.take(8)
 		got = F64
 	case opVector:
-		if sub := c.u32(); c.ok() && sub != opV128Const {
+		if sub := c.u32(); c.ok() && sub != vecV128Const {
 			c.fail(RuleConstExpr, offset, "vector instruction %d is not constant; the file is damaged or its encoder broken", sub)
 		}
 		c.take(16)
@@ -48,7 +29,7 @@ func (r *reader) constExpr(c *cursor, want ValType) {
 	case opRefNull:
 		got = referenceType(c)
 	case opRefFunc:
-		r.functionIndex(c)
+		r.declare(r.functionIndex(c))
 		got = FuncRef
 	case opGlobalGet:
 		g := index(c, "global", len(r.mod.Globals))
@@ -86,7 +67,18 @@ func (r *reader) constExpr(c *cursor, want ValType) {
 	}
 }
 
-// elements reads the element section. Segments are counted, not kept.
+// declare notes that a function is named outside of function bodies, which is
+// what lets ref.func name it within.
+func (r *reader) declare(function int) {
+	if r.mod.declared == nil {
+		r.mod.declared = make([]bool, r.mod.functionCount())
+	}
+	if function < len(r.mod.declared) {
+		r.mod.declared[function] = true
+	}
+}
+
+// elements reads the element section. Of a segment, its type is kept.
 func (r *reader) elements(c *cursor) {
 	n := c.countWithin("element segments", 3, uint64(r.lim.ElementSegments), RuleElementSegments)
 	r.mod.ElementSegments = n
@@ -111,9 +103,11 @@ func (r *reader) element(c *cursor) {
 		c.fail(RuleFlags, offset, "the segment flags 0x%x are not known; the file is damaged or uses an unknown feature", flags)
 		return
 	}
+	table := -1
 	if flags&notActive == 0 {
+		table = 0
 		if flags&explicit != 0 {
-			index(c, "table", len(r.mod.Tables))
+			table = index(c, "table", len(r.mod.Tables))
 		} else if len(r.mod.Tables) == 0 {
 			c.fail(RuleIndex, offset, "the segment fills table 0, and there is none; the file is damaged or its encoder broken")
 		}
@@ -129,6 +123,11 @@ func (r *reader) element(c *cursor) {
 		}
 	}
 
+	if c.ok() && table >= 0 && r.mod.Tables[table].Element != kind {
+		c.note(RuleValueType, offset, "the segment is of type %s and table %d of type %s; the file is damaged or its encoder broken", kind, table, r.mod.Tables[table].Element)
+	}
+	r.mod.segmentTypes = append(r.mod.segmentTypes, kind)
+
 	size := 1 // bytes of the shortest entry
 	if flags&byExpr != 0 {
 		size = 3
@@ -143,7 +142,7 @@ func (r *reader) element(c *cursor) {
 		if flags&byExpr != 0 {
 			r.constExpr(c, kind)
 		} else {
-			r.functionIndex(c)
+			r.declare(r.functionIndex(c))
 		}
 	}
 }
@@ -208,7 +207,7 @@ func (r *reader) data(c *cursor) {
 	)
 	offset := c.pos
 	n := c.countWithin("data segments", 2, uint64(r.lim.DataSegments), RuleDataSegments)
-	if c.ok() && r.hasDataCount && int64(n) != r.dataCount {
+	if c.ok() && r.mod.hasDataCount && int64(n) != r.dataCount {
 		c.fail(RuleDataCount, offset, "%d segments are announced, but %d follow; the file is damaged or its encoder broken", r.dataCount, n)
 		return
 	}

@@ -111,7 +111,7 @@ func (m *module) Close() error { return m.rt.Close(context.Background()) }
 // Instantiate makes an instance without a name, so that there can be many, and
 // without running start functions.
 func (m *module) Instantiate(ctx context.Context) (runtime.Instance, error) {
-	mod, err := m.rt.InstantiateModule(ctx, m.code, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := m.rt.InstantiateModule(withOwnMemory(ctx), m.code, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Start listens and serves in the background. ctx bounds the start only.
+// Start listens, serves in the background, and tells systemd. ctx bounds the start only.
 func (s *Server) Start(ctx context.Context) error {
 	if s.socket != nil {
 		if err := s.socket.listen(ctx); err != nil {
@@ -181,6 +181,7 @@ func (s *Server) Start(ctx context.Context) error {
 			}
 		})
 	}
+	s.notify("READY=1")
 	return nil
 }
 
@@ -189,9 +190,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
-	s.notify("READY=1")
 	<-ctx.Done()
-	s.notify("STOPPING=1")
 	timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(s.cfg.DrainTimeout, 0))
 	defer cancel()
 	return s.Close(timeout)
@@ -204,6 +203,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.closing.Swap(true) {
 		return nil
 	}
+	s.notify("STOPPING=1")
 	s.draining.Store(true)
 	var err error
 	if s.socket != nil {

@@ -10,7 +10,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,18 +49,11 @@ func run(manifest, in, out string) error {
 
 // finish strips the module and appends the manifest.
 func finish(module, manifest []byte) ([]byte, error) {
-	if _, err := abi.ParseManifest(manifest); err != nil {
-		return nil, err
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, manifest); err != nil {
-		return nil, err
-	}
 	stripped, err := strip(module)
 	if err != nil {
 		return nil, err
 	}
-	return appendCustom(stripped, abi.ManifestSection, compact.Bytes()), nil
+	return abi.AppendManifest(stripped, manifest)
 }
 
 const header = "\x00asm\x01\x00\x00\x00"
@@ -84,12 +76,4 @@ func strip(module []byte) ([]byte, error) {
 		at = end
 	}
 	return out, nil
-}
-
-// appendCustom appends a custom section.
-func appendCustom(module []byte, name string, content []byte) []byte {
-	body := binary.AppendUvarint(nil, uint64(len(name)))
-	body = append(append(body, name...), content...)
-	module = binary.AppendUvarint(append(module, 0), uint64(len(body)))
-	return append(module, body...)
 }

@@ -1,6 +1,7 @@
 //! The schema {execute_at, include_current_request, block_hashes, priority,
 //! ttl_seconds}, which names blocks instead of token ranges.
 
+use core::cmp::Ordering;
 use kvrt::{abi::*, reject, Answer, Value};
 
 /// The keys that make a payload one of this schema.
@@ -82,14 +83,48 @@ fn check(p: Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the text is a hash as this schema spells it: canonical decimal.
+/// Whether the text is a hash as this schema spells it: canonical decimal. A payload
+/// may have thousands, so it goes eight digits at a time.
 fn is_hash(text: &str) -> bool {
-    const MAX: &[u8] = b"18446744073709551615";
     let b = text.as_bytes();
     let canonical = match b {
         [] => false,
         [b'0', rest @ ..] => rest.is_empty(),
-        _ => true,
+        _ => b.len() <= MAX.len(),
     };
-    canonical && b.len() <= MAX.len() && b.iter().all(u8::is_ascii_digit) && (b.len() < MAX.len() || b <= MAX)
+    let words = b.chunks_exact(8);
+    let rest = words.remainder();
+    canonical
+        && words.map(word).all(eight_digits)
+        && rest.iter().all(u8::is_ascii_digit)
+        && (b.len() < MAX.len() || at_most_max(b))
+}
+
+const MAX: &[u8; 20] = b"18446744073709551615";
+
+/// Compares the text of 20 digits with that of 2^64-1.
+fn at_most_max(b: &[u8]) -> bool {
+    for (x, max) in b.chunks(8).zip(MAX.chunks(8)) {
+        match word(x).cmp(&word(max)) {
+            Ordering::Less => return true,
+            Ordering::Greater => return false,
+            Ordering::Equal => {}
+        }
+    }
+    true
+}
+
+/// Up to eight bytes as a number, the first one the most significant.
+fn word(b: &[u8]) -> u64 {
+    match b.try_into() {
+        Ok(eight) => u64::from_be_bytes(eight),
+        Err(_) => b.iter().fold(0, |w, x| w << 8 | *x as u64),
+    }
+}
+
+/// Whether each byte is in '0'..='9': the upper half is 3, and stays so when 6 is added.
+fn eight_digits(w: u64) -> bool {
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    const THREES: u64 = 0x3030_3030_3030_3030;
+    w & HIGH == THREES && w.wrapping_add(0x0606_0606_0606_0606) & HIGH == THREES
 }

@@ -1,10 +1,12 @@
 //! The schema {scope, directives}, as vLLM defines it.
 
-use crate::order::{Order, Place, Rise, MAX_PRIORITY};
+use crate::order::{Order, Point, Rise};
 use crate::{Mode, Quoted, MAX_DIRECTIVES};
 use core::fmt;
 use kvrt::Value;
 
+/// The highest priority.
+const MAX_PRIORITY: u64 = 100;
 /// 30 days in seconds.
 const MAX_DURATION: f64 = 2_592_000.0;
 
@@ -60,12 +62,13 @@ pub struct Claims<'a> {
     mode: Mode,
     scope: Option<Option<&'a str>>, // what the first of them set
     directives: usize,
-    order: Order,
+    order: Order, // of all directives taken in
+    own: Order,   // of the claim that is judged
 }
 
 impl<'a> Claims<'a> {
     pub fn new(mode: Mode) -> Claims<'a> {
-        Claims { mode, scope: None, directives: 0, order: Order::new() }
+        Claims { mode, scope: None, directives: 0, order: Order::new(), own: Order::new() }
     }
 
     /// Judges one claim and takes it in when it is sound.
@@ -84,90 +87,102 @@ impl<'a> Claims<'a> {
         }
         let keep = list.len().min(room);
 
-        let mut order = Order::new();
-        for (i, directive) in list.elems().take(keep).enumerate() {
-            let (place, priority) = read(directive, (self.directives + i) as u32)?;
-            order.add(place, priority);
+        self.own.clear();
+        for directive in list.elems().take(keep) {
+            self.own.add(read(directive)?);
         }
-        order.rise().map_or(Ok(()), |r| Err(Fault::Rises(r)))?;
+        if let Some(rise) = self.own.rise() {
+            return Err(Fault::Rises(rise));
+        }
         if self.scope.map_or(false, |shared| shared != scope.str()) {
             return Err(Fault::ScopeShared);
         }
-        order.merge(&self.order);
         if self.mode == Mode::Strict {
-            order.rise().map_or(Ok(()), |r| Err(Fault::Rises(r)))?;
+            if let Some(rise) = self.order.rise_with(&self.own) {
+                return Err(Fault::Rises(rise));
+            }
+            self.order.merge(&self.own);
         }
-        self.order = order;
         self.scope = Some(scope.str());
         self.directives += keep;
         Ok(if keep < list.len() { Verdict::Cut(keep) } else { Verdict::Whole })
     }
 }
 
-/// Reads one directive: its place and priority.
-fn read(directive: Value, order: u32) -> Result<(Place, usize), Fault> {
+/// Reads one directive.
+fn read(directive: Value) -> Result<Point, Fault> {
     if !directive.is_map() {
         return Err(Fault::Directive);
     }
-    let absent = Value::ABSENT;
-    let (mut start, mut end, mut priority, mut duration, mut covers_output) = (absent, absent, absent, absent, absent);
+    let (mut priority, mut start, mut end) = (Field::Absent, Field::Absent, Field::Absent);
+    let (mut duration, mut covers_output) = (true, Some(false));
     for (key, val) in directive.entries() {
-        *match field(key) {
-            Some(Field::Start) => &mut start,
-            Some(Field::End) => &mut end,
-            Some(Field::Priority) => &mut priority,
-            Some(Field::Duration) => &mut duration,
-            Some(Field::CoversOutput) => &mut covers_output,
-            None => return Err(Fault::Unknown(directive)),
-        } = val;
-    }
-    let priority = match priority.u64() {
-        Some(p) if p <= MAX_PRIORITY as u64 => p as usize,
-        _ => return Err(Fault::Priority),
-    };
-    let first = match start.u64() {
-        Some(s) => s,
-        None if start.is_absent() => 0,
-        None => return Err(Fault::Start),
-    };
-    match end.u64() {
-        Some(e) if e > first => {}
-        None if end.is_absent() || end.is_null() => {}
-        _ => return Err(Fault::End),
-    }
-    if !duration.is_absent() && !duration.is_null() {
-        // NaN and number text are in no range.
-        let seconds = duration.u64().map(|d| d as f64).or_else(|| duration.f64());
-        if !seconds.map_or(false, |d| (0.0..=MAX_DURATION).contains(&d)) {
-            return Err(Fault::Duration);
+        match key.str() {
+            Some(key) if is(key, "start") => start = integer(val),
+            Some(key) if is(key, "end") => end = integer(val),
+            Some(key) if is(key, "priority") => priority = integer(val),
+            Some(key) if is(key, "duration") => duration = val.is_null() || is_duration(val),
+            Some(key) if is(key, "covers_output") => covers_output = val.bool(),
+            _ => return Err(Fault::Unknown(directive)),
         }
     }
-    match covers_output.bool() {
-        None if !covers_output.is_absent() => Err(Fault::CoversOutput),
-        Some(true) if start.is_absent() && end.is_absent() => Ok((Place::tail(order), priority)),
+    // The order of these checks is the order in which faults are reported.
+    let priority = match priority {
+        Field::Integer(p) if p <= MAX_PRIORITY => p as u32,
+        _ => return Err(Fault::Priority),
+    };
+    let first = match start {
+        Field::Integer(s) => s,
+        Field::Absent => 0,
+        _ => return Err(Fault::Start),
+    };
+    match end {
+        Field::Integer(e) if e > first => {}
+        Field::Absent | Field::Null => {}
+        _ => return Err(Fault::End),
+    }
+    if !duration {
+        return Err(Fault::Duration);
+    }
+    match covers_output {
+        Some(false) => Ok(Point::at(first, priority)),
+        Some(true) if matches!((start, end), (Field::Absent, Field::Absent)) => Ok(Point::tail(priority)),
         Some(true) => Err(Fault::CoversOutputRange),
-        _ => Ok((Place::at(first, order), priority)),
+        None => Err(Fault::CoversOutput),
     }
 }
 
+/// A field that should be an integer in [0, 2^64).
+#[derive(Clone, Copy)]
 enum Field {
-    Start,
-    End,
-    Priority,
-    Duration,
-    CoversOutput,
+    Absent,
+    Null,
+    Integer(u64),
+    Other,
 }
 
-fn field(key: Value) -> Option<Field> {
-    Some(match key.str()? {
-        "start" => Field::Start,
-        "end" => Field::End,
-        "priority" => Field::Priority,
-        "duration" => Field::Duration,
-        "covers_output" => Field::CoversOutput,
-        _ => return None,
-    })
+fn integer(val: Value) -> Field {
+    match val.u64() {
+        Some(x) => Field::Integer(x),
+        None if val.is_null() => Field::Null,
+        None => Field::Other,
+    }
 }
+
+/// Whether it is a number of seconds in range. NaN and number text are in no range.
+fn is_duration(val: Value) -> bool {
+    let seconds = val.u64().map(|d| d as f64).or_else(|| val.f64());
+    seconds.map_or(false, |d| (0.0..=MAX_DURATION).contains(&d))
+}
+
+/// Compares with a literal. Unrolled, it beats a call of memcmp by far.
+#[inline(always)]
+fn is(key: &str, literal: &str) -> bool {
+    key.len() == literal.len() && key.bytes().eq(literal.bytes())
+}
+
+/// What a directive may say.
+const FIELDS: [&str; 5] = ["start", "end", "priority", "duration", "covers_output"];
 
 /// How many unknown fields a detail lists at most.
 const LISTED: usize = 16;
@@ -175,7 +190,7 @@ const LISTED: usize = 16;
 /// Lists the unknown fields in order, as a list of quoted names.
 fn unknown_fields(directive: Value, f: &mut fmt::Formatter) -> fmt::Result {
     f.write_str("unknown directive fields: [")?;
-    let unknown = || directive.entries().map(|e| e.0).filter(|k| field(*k).is_none());
+    let unknown = || directive.entries().map(|e| e.0).filter(|k| !k.str().map_or(false, |k| FIELDS.contains(&k)));
     let mut last = None;
     for n in 0.. {
         // The next name in order, among the first of them in the sender's order.

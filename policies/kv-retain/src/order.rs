@@ -2,97 +2,117 @@
 //! only when all blocks before it are there, so protecting a later one more than an
 //! earlier one protects nothing.
 
+use crate::MAX_DIRECTIVES;
 use core::fmt;
 
-/// The highest priority.
-pub const MAX_PRIORITY: usize = 100;
-
-/// Where a directive stands: by its first token, then by its order in the envelope.
-/// The generated tail comes after every token position.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+/// Where a directive begins, and its priority.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Point {
     start: u64,
-    order: u32,
+    tail: u32, // 1: the generated tail, behind every start, even the last there is
+    priority: u32,
 }
 
-/// Added to `order` for the generated tail, so that it is behind even the last start.
-const TAIL: u32 = 1 << 16;
-
-impl Place {
-    pub fn at(start: u64, order: u32) -> Place {
-        Place { start, order }
+impl Point {
+    pub fn at(start: u64, priority: u32) -> Point {
+        Point { start, tail: 0, priority }
     }
 
-    pub fn tail(order: u32) -> Place {
-        Place { start: u64::MAX, order: TAIL + order }
+    pub fn tail(priority: u32) -> Point {
+        Point { start: u64::MAX, tail: 1, priority }
+    }
+
+    fn behind(&self, other: &Point) -> bool {
+        self.start > other.start || self.tail > other.tail
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.order >= TAIL {
+        write!(f, "priority {} ", self.priority)?;
+        if self.tail != 0 {
             return f.write_str("in the output");
         }
         write!(f, "at start {}", self.start)
     }
 }
 
-/// Two directives in the wrong order: the one further back has the higher priority.
+/// Two directives that follow each other, of which the second has the higher priority.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Rise {
-    front: (Place, usize),
-    back: (Place, usize),
-}
+pub struct Rise(Point, Point);
 
 impl fmt::Display for Rise {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "priority {} {} is above priority {} {}", self.back.1, self.back.0, self.front.1, self.front.0)
+        write!(f, "{} is above {}", self.1, self.0)
     }
 }
 
-const FIRST: Place = Place { start: 0, order: 0 };
-const LAST: Place = Place { start: u64::MAX, order: u32::MAX };
-
-/// The frontmost and the rearmost place of each priority: enough to see a rise in one
-/// pass over the priorities, however many directives there are.
-#[derive(Clone)]
+/// Directives along the token axis; of those that begin at the same token, the earlier
+/// one comes first.
 pub struct Order {
-    span: [(Place, Place); MAX_PRIORITY + 1],
+    points: [Point; MAX_DIRECTIVES],
+    len: usize,
 }
 
 impl Order {
     pub fn new() -> Order {
-        Order { span: [(LAST, FIRST); MAX_PRIORITY + 1] }
+        Order { points: [Point { start: 0, tail: 0, priority: 0 }; MAX_DIRECTIVES], len: 0 }
     }
 
-    pub fn add(&mut self, place: Place, priority: usize) {
-        if let Some((front, rear)) = self.span.get_mut(priority) {
-            *front = place.min(*front);
-            *rear = place.max(*rear);
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    fn points(&self) -> &[Point] {
+        self.points.get(..self.len).unwrap_or(&[])
+    }
+
+    /// Takes in one more, at most MAX_DIRECTIVES. Most come in order and go to the end.
+    pub fn add(&mut self, point: Point) {
+        let at = match self.points().last() {
+            Some(last) if last.behind(&point) => self.points().partition_point(|p| !p.behind(&point)),
+            _ => self.len,
+        };
+        if self.len < MAX_DIRECTIVES && at <= self.len {
+            self.points.copy_within(at..self.len, at + 1);
+            self.points[at] = point;
+            self.len += 1;
         }
     }
 
-    pub fn merge(&mut self, other: &Order) {
-        for (mine, theirs) in self.span.iter_mut().zip(&other.span) {
-            mine.0 = mine.0.min(theirs.0);
-            mine.1 = mine.1.max(theirs.1);
-        }
-    }
-
-    /// Finds a directive that has one of a lower priority in front of it.
     pub fn rise(&self) -> Option<Rise> {
-        let mut lower = (LAST, 0);
-        for (priority, (front, rear)) in self.span.iter().enumerate() {
-            if *front == LAST {
-                continue;
+        let mut points = self.points().iter();
+        let mut last = points.next()?;
+        for point in points {
+            if point.priority > last.priority {
+                return Some(Rise(*last, *point));
             }
-            if lower.0 < *rear {
-                return Some(Rise { front: lower, back: (*rear, priority) });
-            }
-            if *front < lower.0 {
-                lower = (*front, priority);
-            }
+            last = point;
         }
         None
+    }
+
+    /// What would rise if the later directives came on top of these.
+    pub fn rise_with(&self, later: &Order) -> Option<Rise> {
+        let (mut mine, mut theirs) = (self.points().iter().peekable(), later.points().iter().peekable());
+        let mut last: Option<&Point> = None;
+        loop {
+            let next = match (mine.peek(), theirs.peek()) {
+                (Some(m), Some(t)) if m.behind(t) => theirs.next(),
+                (Some(_), _) => mine.next(),
+                _ => theirs.next(),
+            }?;
+            match last {
+                Some(l) if next.priority > l.priority => return Some(Rise(*l, *next)),
+                _ => last = Some(next),
+            }
+        }
+    }
+
+    /// Takes in all of a later order.
+    pub fn merge(&mut self, later: &Order) {
+        for point in later.points() {
+            self.add(*point);
+        }
     }
 }

@@ -10,7 +10,8 @@ use core::convert::TryInto;
 #[derive(Clone, Copy)]
 pub struct Value<'a> {
     base: &'a [u8],
-    node: Node,
+    head: u64, // a node's first half: tag, extension type and length
+    val: u64,
 }
 
 fn array<const N: usize>(b: &[u8], off: usize) -> Option<[u8; N]> {
@@ -45,101 +46,103 @@ pub(crate) fn run(base: &[u8], span: usize) -> Option<&[u8]> {
 
 impl<'a> Value<'a> {
     /// A value that is not there.
-    pub const ABSENT: Value<'static> = Value { base: &[], node: Node { tag: TAG_ABSENT, ext: 0, zero: 0, len: 0, val: 0 } };
+    pub const ABSENT: Value<'static> = Value { base: &[], head: TAG_ABSENT as u64, val: 0 };
 
     pub(crate) fn new(base: &'a [u8], node: Node) -> Self {
-        Value { base, node }
+        Value { base, head: node.tag as u64 | (node.ext as u64) << 8 | (node.len as u64) << 32, val: node.val }
     }
 
     /// Reads the node at `off` of a tree's base.
     pub(crate) fn at(base: &'a [u8], off: usize) -> Self {
         match array::<SIZE_NODE>(base, off) {
             None => Value::ABSENT,
-            Some(n) => {
-                let head = u64_at(&n, 0);
-                let node = Node { tag: head as u8, ext: (head >> 8) as u8, zero: 0, len: (head >> 32) as u32, val: u64_at(&n, 8) };
-                Value { base, node }
-            }
+            Some(n) => Value { base, head: u64_at(&n, 0), val: u64_at(&n, 8) },
         }
     }
 
     /// The node itself, and the base that its offset counts from.
     pub fn raw(self) -> (&'a [u8], Node) {
-        (self.base, self.node)
+        let node = Node { tag: self.tag(), ext: (self.head >> 8) as u8, zero: 0, len: self.count() as u32, val: self.val };
+        (self.base, node)
+    }
+
+    /// Bytes, elements or entries.
+    fn count(self) -> usize {
+        (self.head >> 32) as usize
     }
 
     /// What the value is: one of the `TAG_` constants.
     pub fn tag(self) -> u8 {
-        self.node.tag
+        self.head as u8
     }
 
     /// Whether the sender left it out.
     pub fn is_absent(self) -> bool {
-        self.node.tag == TAG_ABSENT
+        self.tag() == TAG_ABSENT
     }
 
     /// Whether it is null. An absent value is not.
     pub fn is_null(self) -> bool {
-        self.node.tag == TAG_NULL
+        self.tag() == TAG_NULL
     }
 
     /// Whether it is a map.
     pub fn is_map(self) -> bool {
-        self.node.tag == TAG_MAP
+        self.tag() == TAG_MAP
     }
 
     /// Whether it is an array, of whatever elements.
     pub fn is_array(self) -> bool {
-        matches!(self.node.tag, TAG_ARRAY | TAG_U64S)
+        matches!(self.tag(), TAG_ARRAY | TAG_U64S)
     }
 
     /// A bool.
     pub fn bool(self) -> Option<bool> {
-        (self.node.tag == TAG_BOOL).then(|| self.node.val != 0)
+        (self.tag() == TAG_BOOL).then(|| self.val != 0)
     }
 
     /// An integer in [0, 2^64).
     pub fn u64(self) -> Option<u64> {
-        (self.node.tag == TAG_U64).then(|| self.node.val)
+        (self.tag() == TAG_U64).then(|| self.val)
     }
 
     /// A negative integer that fits 64 bits.
     pub fn negative(self) -> Option<i64> {
-        (self.node.tag == TAG_I64).then(|| self.node.val as i64)
+        (self.tag() == TAG_I64).then(|| self.val as i64)
     }
 
     /// A float. It may be NaN or infinite only where the sender's encoding has such.
     pub fn f64(self) -> Option<f64> {
-        (self.node.tag == TAG_F64).then(|| f64::from_bits(self.node.val))
+        (self.tag() == TAG_F64).then(|| f64::from_bits(self.val))
     }
 
     /// A string.
     pub fn str(self) -> Option<&'a str> {
-        (self.node.tag == TAG_STRING).then(|| text(self.bytes_of()))
+        (self.tag() == TAG_STRING).then(|| text(self.bytes_of()))
     }
 
     /// The text of a number that no 64-bit type holds, such as 2^64 or 1e400.
     pub fn number_text(self) -> Option<&'a str> {
-        (self.node.tag == TAG_NUMBER).then(|| text(self.bytes_of()))
+        (self.tag() == TAG_NUMBER).then(|| text(self.bytes_of()))
     }
 
     /// Bytes, which only msgpack has.
     pub fn bytes(self) -> Option<&'a [u8]> {
-        (self.node.tag == TAG_BYTES).then(|| self.bytes_of())
+        (self.tag() == TAG_BYTES).then(|| self.bytes_of())
     }
 
     fn bytes_of(self) -> &'a [u8] {
-        let off = self.node.val as usize;
-        self.base.get(off..off.saturating_add(self.node.len as usize)).unwrap_or(&[])
+        let off = self.val as usize;
+        self.base.get(off..off.saturating_add(self.count())).unwrap_or(&[])
     }
 
     /// A non-empty array of integers in [0, 2^64), as it lies in memory.
     pub fn hashes(self) -> Option<&'a [u64]> {
-        if self.node.tag != TAG_U64S {
+        if self.tag() != TAG_U64S {
             return None;
         }
-        let off = self.node.val as usize;
-        let bytes = self.base.get(off..off.checked_add((self.node.len as usize).checked_mul(8)?)?)?;
+        let off = self.val as usize;
+        let bytes = self.base.get(off..off.checked_add(self.count().checked_mul(8)?)?)?;
         // SAFETY: any bytes are integers. The ABI aligns the run to 8 bytes.
         let (before, hashes, after) = unsafe { bytes.align_to::<u64>() };
         (before.is_empty() && after.is_empty()).then(|| hashes)
@@ -148,7 +151,7 @@ impl<'a> Value<'a> {
     /// How many elements or entries an array or a map has; 0 for anything else.
     pub fn len(self) -> usize {
         if self.is_array() || self.is_map() {
-            self.node.len as usize
+            self.count()
         } else {
             0
         }
@@ -161,48 +164,52 @@ impl<'a> Value<'a> {
 
     /// Element `i` of an array; absent past its end.
     pub fn elem(self, i: usize) -> Value<'a> {
-        if !self.is_array() || i >= self.node.len as usize {
+        if !self.is_array() || i >= self.count() {
             return Value::ABSENT;
         }
-        let at = self.node.val as usize;
-        if self.node.tag == TAG_U64S {
-            return Value::new(&[], Node { tag: TAG_U64, ext: 0, zero: 0, len: 0, val: u64_at(self.base, at + i * 8) });
+        let at = self.val as usize;
+        if self.tag() == TAG_U64S {
+            return Value { base: &[], head: TAG_U64 as u64, val: u64_at(self.base, at + i * 8) };
         }
         Value::at(self.base, at + i * SIZE_NODE)
     }
 
     /// The elements of an array.
     pub fn elems(self) -> Elems<'a> {
-        Elems { array: self, next: 0 }
+        Elems { base: self.base, nodes: self.slots(TAG_ARRAY, SIZE_NODE), ints: self.slots(TAG_U64S, 8) }
     }
 
     /// The entries of a map, in the sender's order.
     pub fn entries(self) -> Entries<'a> {
-        Entries { map: self, next: 0 }
+        Entries { base: self.base, slots: self.slots(TAG_MAP, SIZE_ENTRY) }
     }
 
     /// The value of a string key in a map; absent when there is no such key, or no map.
     #[inline(never)]
     pub fn get(self, key: &str) -> Value<'a> {
-        if self.node.tag == TAG_MAP {
-            let mut off = self.node.val as usize;
-            for _ in 0..self.node.len {
-                // Tag and length of the key in one look.
-                if u64_at(self.base, off) == TAG_STRING as u64 | (key.len() as u64) << 32 {
-                    let at = u64_at(self.base, off + OFF_NODE_VAL) as usize;
-                    if self.base.get(at..at.saturating_add(key.len())) == Some(key.as_bytes()) {
-                        return Value::at(self.base, off + OFF_ENTRY_VAL);
-                    }
+        // Tag and length of the key in one look.
+        let head = TAG_STRING as u64 | (key.len() as u64) << 32;
+        for entry in self.slots(TAG_MAP, SIZE_ENTRY) {
+            if u64_at(entry, 0) == head {
+                let at = u64_at(entry, OFF_NODE_VAL) as usize;
+                if self.base.get(at..at.saturating_add(key.len())).map_or(false, |k| same(k, key.as_bytes())) {
+                    return Value { base: self.base, head: u64_at(entry, OFF_ENTRY_VAL), val: u64_at(entry, OFF_ENTRY_VAL + OFF_NODE_VAL) };
                 }
-                off += SIZE_ENTRY;
             }
         }
         Value::ABSENT
     }
 
+    /// The nodes or entries of a container of that tag, each of `size` bytes.
+    fn slots(self, tag: u8, size: usize) -> core::slice::ChunksExact<'a, u8> {
+        let at = self.val as usize;
+        let end = if self.tag() == tag { at.saturating_add(self.count().saturating_mul(size)) } else { at };
+        self.base.get(at..end).unwrap_or(&[]).chunks_exact(size)
+    }
+
     /// Names the kind of value for a detail: "a string".
     pub fn kind(self) -> &'static str {
-        match self.node.tag {
+        match self.tag() {
             TAG_ABSENT => "absent",
             TAG_NULL => "null",
             TAG_BOOL => "a bool",
@@ -219,41 +226,46 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Compares eight bytes at a time: the host's memcmp is none, and the one that comes
+/// with the compiler goes byte by byte.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let (words, others) = (a.chunks_exact(8), b.chunks_exact(8));
+    let (rest, other) = (words.remainder(), others.remainder());
+    words.zip(others).all(|(x, y)| u64_at(x, 0) == u64_at(y, 0)) && rest.iter().eq(other)
+}
+
 /// The elements of an array, see [`Value::elems`].
 #[derive(Clone)]
 pub struct Elems<'a> {
-    array: Value<'a>,
-    next: usize,
+    base: &'a [u8],
+    nodes: core::slice::ChunksExact<'a, u8>, // one of the two is empty
+    ints: core::slice::ChunksExact<'a, u8>,
 }
 
 impl<'a> Iterator for Elems<'a> {
     type Item = Value<'a>;
 
     fn next(&mut self) -> Option<Value<'a>> {
-        if self.next >= self.array.len() || !self.array.is_array() {
-            return None;
+        if let Some(n) = self.nodes.next() {
+            return Some(Value { base: self.base, head: u64_at(n, 0), val: u64_at(n, OFF_NODE_VAL) });
         }
-        self.next += 1;
-        Some(self.array.elem(self.next - 1))
+        self.ints.next().map(|n| Value { base: &[], head: TAG_U64 as u64, val: u64_at(n, 0) })
     }
 }
 
 /// The entries of a map, see [`Value::entries`].
 #[derive(Clone)]
 pub struct Entries<'a> {
-    map: Value<'a>,
-    next: usize,
+    base: &'a [u8],
+    slots: core::slice::ChunksExact<'a, u8>,
 }
 
 impl<'a> Iterator for Entries<'a> {
     type Item = (Value<'a>, Value<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.map.is_map() || self.next >= self.map.len() {
-            return None;
-        }
-        let off = self.map.node.val as usize + self.next * SIZE_ENTRY;
-        self.next += 1;
-        Some((Value::at(self.map.base, off), Value::at(self.map.base, off + OFF_ENTRY_VAL)))
+        let e = self.slots.next()?;
+        let value = |off| Value { base: self.base, head: u64_at(e, off), val: u64_at(e, off + OFF_NODE_VAL) };
+        Some((value(OFF_ENTRY_KEY), value(OFF_ENTRY_VAL)))
     }
 }

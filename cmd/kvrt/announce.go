@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/kvrt/kvrt/config"
@@ -27,13 +28,17 @@ func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) err
 	if len(cfg.Fetch.AllowedSources) > 0 {
 		sources = strings.Join(cfg.Fetch.AllowedSources, ", ")
 	}
-	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\n", srv.SocketPath(), srv.AdminAddr(), sources)
+	path := srv.SocketPath()
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs // the commands below may be tried elsewhere
+	}
+	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\n", path, srv.AdminAddr(), sources)
 	fmt.Fprintf(w, "limits    a guest that does not return is stopped by a deadline in this version (%s), not by fuel\n", deadlines(guests))
 
 	socket, admin := "", ""
 	def := config.Default().Listen
-	if srv.SocketPath() != def.Socket {
-		socket = " --socket " + srv.SocketPath()
+	if path != def.Socket {
+		socket = " --socket " + path
 	}
 	if srv.AdminAddr() != def.Admin {
 		admin = " --admin " + srv.AdminAddr()

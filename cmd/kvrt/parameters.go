@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -56,6 +57,7 @@ func broken(e *jsonschema.ValidationError) []string {
 	if lines == nil {
 		lines = []string{oneLine(e)}
 	}
+	slices.Sort(lines) // the library goes through maps
 	return lines
 }
 

@@ -23,6 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Under the race detector every process would sleep a second at its end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	testscript.Main(m, map[string]func(){
 		"kvrt":         func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"json2msgpack": func() { os.Exit(json2msgpack(os.Stdin, os.Stdout)) },
@@ -42,6 +44,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REPO", repo)
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			wasm, err := readModule("embedded:router-hint")
 			if err != nil {
 				return err
@@ -52,6 +55,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "lines": cmdLines, "same": cmdSame, "serve": cmdServe, "stop": cmdStop, "reloaded": cmdReloaded, "silent": cmdSilent, "big": cmdBig,
+			"half": cmdHalf, "examples": cmdExamples,
 		},
 	})
 }
@@ -106,6 +110,54 @@ func cmdSilent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() { ln.Close() })
 }
 
+// half SOCKET: begins a frame and never ends it.
+func cmdHalf(ts *testscript.TestScript, _ bool, args []string) {
+	conn, err := net.Dial("unix", args[0])
+	ts.Check(err)
+	ts.Defer(func() { conn.Close() })
+	_, err = conn.Write([]byte{0, 0})
+	ts.Check(err)
+}
+
+// examples: every example envelope gets the exit code that its folder says from the
+// daemon, and every fifth, since a dispatch starts a whole runtime, the same answer from
+// dispatch and from submit.
+func cmdExamples(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.Getenv("REPO"), "examples", "envelopes", "[gb]*", "*"))
+	ts.Check(err)
+	if len(files) < 70 {
+		ts.Fatalf("only %d examples", len(files))
+	}
+	for i, file := range files {
+		id := "--request-id=" + filepath.Base(file)
+		code, out, errs := output(ts, "submit", "--socket="+ts.Getenv("SOCKET"), id, file)
+		if want := map[string]int{"good": 0, "bad": 1}[filepath.Base(filepath.Dir(file))]; code != want {
+			ts.Fatalf("%s: exit code %d, want %d: %s", file, code, want, errs)
+		}
+		if i%5 != 0 {
+			continue
+		}
+		code2, out2, errs2 := output(ts, "dispatch", id, file)
+		if code2 != code || out2 != out || errs2 != errs {
+			ts.Fatalf("%s: submit: %d\n%s%sdispatch: %d\n%s%s", file, code, out, errs, code2, out2, errs2)
+		}
+	}
+}
+
+// output runs kvrt and takes what differs from run to run out of its output.
+func output(ts *testscript.TestScript, args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	cmd := exec.Command("kvrt", args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	return code, changing.ReplaceAllString(o.String(), ""), e.String()
+}
+
 type daemonKey struct{}
 
 // running is the daemon of a script.
@@ -154,11 +206,21 @@ func (d *running) waitFor(ts *testscript.TestScript, ready func(log string) bool
 	ts.Fatalf("the daemon takes too long:\n%s", ts.ReadFile(d.log))
 }
 
-// stop SIGNAL: the daemon must end with code 0 and leave no socket behind.
+// stop SIGNAL [SIGNAL]: the daemon must end with code 0 and leave no socket behind. A
+// second signal, sent while it drains, must end it at once.
 func cmdStop(ts *testscript.TestScript, _ bool, args []string) {
 	d := daemonOf(ts)
-	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[args[0]]
-	ts.Check(d.cmd.Process.Signal(sig))
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}
+	ts.Check(d.cmd.Process.Signal(signals[args[0]]))
+	if len(args) == 2 {
+		d.waitFor(ts, func(log string) bool { return strings.Contains(log, "a second signal stops at once") })
+		ts.Check(d.cmd.Process.Signal(signals[args[1]]))
+		err := <-d.done
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != signals[args[1]] {
+			ts.Fatalf("the daemon ended with %v\n%s", err, ts.ReadFile(d.log))
+		}
+		return
+	}
 	select {
 	case err := <-d.done:
 		if err != nil {

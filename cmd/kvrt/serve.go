@@ -82,16 +82,14 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 		log.Warn("configuration: " + unused)
 	}
 
-	// Signals count from here on, so that none is lost between the start and the loop.
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGHUP) // early, since it would end the process
 	defer signal.Stop(signals)
 
 	s, err := wire(cmd.Context(), cfg, log)
 	if err != nil {
 		return err
 	}
-	drain := cfg.DrainTimeout
 	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
 	sc := server.Config{
 		Runtime: s.runtime, Store: s.store, Socket: cfg.Listen.Socket, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
@@ -105,6 +103,7 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM) // from here on there is something to clean up
 	if err := srv.Start(cmd.Context()); err != nil {
 		return err
 	}
@@ -115,16 +114,13 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 		log.Warn("the start could not be announced", "error", err)
 	}
 
-	for sig := range signals {
-		if sig != syscall.SIGHUP {
-			log.Info("stopping: calls in flight may finish; a second signal stops at once", "signal", sig.String(), "drain_timeout", drain)
-			break
-		}
-		// The server logs how it went.
-		_ = srv.Reload(cmd.Context())
+	sig := <-signals
+	for ; sig == syscall.SIGHUP; sig = <-signals {
+		_ = srv.Reload(cmd.Context()) // the server logs how it went
 	}
-	signal.Reset(syscall.SIGINT, syscall.SIGTERM)
-	return d.stop(srv, drain)
+	signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process
+	log.Info("stopping: calls in flight may finish; a second signal stops at once", "signal", sig.String(), "drain_timeout", cfg.DrainTimeout)
+	return d.stop(srv, cfg.DrainTimeout)
 }
 
 // daemon is what serve keeps while it runs.

@@ -37,34 +37,20 @@ type decoder struct {
 	errMsg string
 }
 
+// keepBytes is how large a buffer may be to be kept for the next document whatever
+// that is. A larger out is kept as long as documents fill it.
+const keepBytes = 1 << 20
+
 // begin points the decoder at src and out.
 func (d *decoder) begin(src, out []byte, limit int) {
 	d.src, d.out = src, out
+	if cap(d.side)|cap(d.nodes)|cap(d.table) >= keepBytes {
+		d.side, d.nodes, d.table = nil, nil, nil
+	}
 	d.side, d.nodes = d.side[:0], d.nodes[:0]
 	d.base, d.other, d.limit, d.depth = 0, 0, limit, 0
 	d.tooDeep, d.nonFinite = false, false
 	d.errMsg = ""
-}
-
-// keepBytes is how large a buffer may be to be kept for the next document.
-const keepBytes = 1 << 20
-
-// release drops the views of the caller's bytes, and buffers that one unusual
-// document blew up.
-func (d *decoder) release() {
-	d.src = nil
-	if cap(d.out) > keepBytes {
-		d.out = nil
-	}
-	if cap(d.side) > keepBytes {
-		d.side = nil
-	}
-	if cap(d.nodes) > keepBytes {
-		d.nodes = nil
-	}
-	if cap(d.table) > keepBytes/4 {
-		d.table = nil
-	}
 }
 
 // fail notes the first fault and returns -1, the position after it.
@@ -92,12 +78,13 @@ func quoteByte(c byte) string {
 
 // room fails when n more bytes would make the frame larger than its limit.
 func (d *decoder) room(pos, n int) bool {
-	return n <= d.limit-len(d.out)-len(d.nodes) || d.tooLarge(pos)
+	return n <= d.limit-len(d.out)-len(d.nodes) || d.noRoom(pos)
 }
 
-func (d *decoder) tooLarge(pos int) bool {
-	d.fail(pos, "the decoded frame would be larger than "+strconv.Itoa(d.limit)+" bytes")
-	return false
+func (d *decoder) noRoom(pos int) bool { return d.fail(pos, d.tooLarge()) >= 0 }
+
+func (d *decoder) tooLarge() string {
+	return "the decoded frame would be larger than " + strconv.Itoa(d.limit) + " bytes"
 }
 
 // push puts a finished node on the stack.
@@ -153,10 +140,7 @@ func (d *decoder) swap() {
 // closeArray moves the nodes above mark to out.
 func (d *decoder) closeArray(mark int) abi.Node {
 	n := len(d.nodes) - mark
-	d.out = align(d.out)
-	off := d.here()
-	d.out = append(d.out, d.nodes[mark:]...)
-	d.nodes = d.nodes[:mark]
+	off := d.move(mark)
 	return abi.Node{Tag: abi.TagArray, Len: uint32(n / abi.SizeNode), Val: uint64(off)}
 }
 
@@ -170,11 +154,27 @@ func (d *decoder) closeMap(mark int) (abi.Node, int) {
 			return abi.Node{}, dup
 		}
 	}
+	off := d.move(mark)
+	return abi.Node{Tag: abi.TagMap, Len: uint32(n / abi.SizeEntry), Val: uint64(off)}, -1
+}
+
+// move moves the nodes above mark to out and returns their offset.
+func (d *decoder) move(mark int) int {
 	d.out = align(d.out)
 	off := d.here()
-	d.out = append(d.out, d.nodes[mark:]...)
+	if run := d.nodes[mark:]; len(run) > fewKeys*abi.SizeEntry {
+		d.out = append(d.out, run...)
+	} else { // word by word: wider loads would wait for the words that were just stored
+		to := len(d.out)
+		d.out = extend(d.out, len(run))
+		dst := d.out[to:]
+		for len(run) >= 8 && len(dst) >= 8 {
+			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(run))
+			run, dst = run[8:], dst[8:]
+		}
+	}
 	d.nodes = d.nodes[:mark]
-	return abi.Node{Tag: abi.TagMap, Len: uint32(n / abi.SizeEntry), Val: uint64(off)}, -1
+	return off
 }
 
 // u64sToNodes undoes an optimistic u64s array: the run of out from start becomes

@@ -12,13 +12,12 @@ type Document struct{ d decoder }
 // a msgpack document may hold NaN and infinities.
 func (t *Document) Append(dst []byte, format Format, src []byte) ([]byte, abi.Node, error) {
 	d := &t.d
-	defer d.release()
 	was := len(dst)
 	d.begin(src, dst, maxOffset)
 	d.msgpack = format == FormatMsgpack
 	root, ok := d.whole(format)
 	out := d.out
-	d.out = nil
+	d.src, d.out = nil, nil
 	if !ok {
 		return out[:was], abi.Node{}, &MalformedError{What: "document", Offset: d.errPos, Msg: d.errMsg}
 	}

@@ -4,10 +4,13 @@ import "github.com/kvrt/kvrt/abi"
 
 // Where JSON and msgpack differ to the walk over an envelope.
 
-// end fails when something follows the document.
+// end fails when something follows the document, or when strings, which are not
+// counted one by one, made it too large.
 func (d *decoder) end(pos int) bool {
-	pos = d.skip(pos)
-	return pos >= len(d.src) || d.fail(pos, "trailing bytes") >= 0
+	if pos = d.skip(pos); pos < len(d.src) {
+		return d.fail(pos, "trailing bytes") >= 0
+	}
+	return d.room(pos, 0)
 }
 
 // wrong fails at pos, where something else begins, or nothing at all.

@@ -79,7 +79,7 @@ func (e *Envelope) append(dst []byte, format Format) ([]byte, error) {
 		a := &e.Actions[i]
 		w.action(i, []byte(a.ActionID), []byte(a.ActionType), []byte(a.ActionVersion))
 		if err := w.payload(nil, a.Payload.Base(), a.Payload.Root()); err != nil {
-			return dst, fmt.Errorf("actions[%d]: %w", i, err)
+			return dst, &ActionError{i, abi.ReasonInvalidPayload, err.Error()}
 		}
 	}
 	return w.end(), nil
@@ -119,12 +119,13 @@ func (e *Envelope) Frame(id Identity) (*Frame, error) {
 	f := new(Frame)
 	f.start(Limits{}.withDefaults())
 	d := &f.d
-	ok := d.keep([]byte(e.ProtocolVersion), &f.protocol) && d.keep([]byte(e.MessageID), &f.message)
+	f.protocol, f.message = d.keep([]byte(e.ProtocolVersion)), d.keep([]byte(e.MessageID))
+	ok := true
 	for i := range e.Actions {
 		a := &e.Actions[i]
 		ok = ok && f.add([]byte(a.ActionID), []byte(a.ActionType), []byte(a.ActionVersion), a.Payload.Base(), a.Payload.Root())
 	}
-	if !ok {
+	if !ok || !d.room(0, 0) {
 		return nil, errors.New("envelope: " + d.errMsg)
 	}
 	f.total, f.tail = len(f.acts), len(d.out)

@@ -16,8 +16,8 @@ type Forward struct {
 // public fields in their usual order, absent ids and versions as empty strings, an
 // absent payload as an empty mapping. An action that nobody rewrote keeps its payload
 // byte for byte when format is the one it came in. On an error dst comes back as it
-// was: the payload cannot be written in this format, and the error names the action
-// and the path.
+// was: the payload cannot be written in this format, and the error, an [*ActionError],
+// names the action and the path.
 func AppendEnvelope(dst []byte, format Format, f *Frame, actions []Forward) ([]byte, error) {
 	w := writer{dst, format}
 	if err := w.begin(f.ProtocolVersion(), f.MessageID(), len(actions)); err != nil {
@@ -32,16 +32,16 @@ func AppendEnvelope(dst []byte, format Format, f *Frame, actions []Forward) ([]b
 			a.Version = b.Run(abi.GetSpan(b, abi.OffActionActionVersion))
 			a.Base, a.Payload = b, abi.GetNode(b, abi.OffActionPayload)
 		} else if a.Base == nil {
-			return dst, fmt.Errorf("actions[%d]: it was not read, being over the limit", fw.Index)
+			return dst, &ActionError{fw.Index, abi.ReasonLimitExceeded, "it was not read, being over the limit"}
 		} else if format == f.format {
 			raw = a.RawPayload()
 		}
 		if a.Payload.Tag == abi.TagAbsent && raw == nil && a.RawPayload() != nil && fw.Block == nil {
-			return dst, fmt.Errorf("actions[%d]: payload is %s", fw.Index, msgDeep)
+			return dst, &ActionError{fw.Index, abi.ReasonInvalidPayload, "payload is " + msgDeep}
 		}
 		w.action(i, a.ID, a.Type, a.Version)
 		if err := w.payload(raw, a.Base, a.Payload); err != nil {
-			return dst, fmt.Errorf("actions[%d]: %w", fw.Index, err)
+			return dst, &ActionError{fw.Index, abi.ReasonInvalidPayload, err.Error()}
 		}
 	}
 	return w.end(), nil

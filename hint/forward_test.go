@@ -87,8 +87,8 @@ func TestCannot(t *testing.T) {
 	} {
 		f := mustDecode(t, hint.FormatMsgpack, mp(envelope(fetch(test.payload))))
 		out, err := hint.AppendEnvelope([]byte("x"), hint.FormatJSON, f, []hint.Forward{{Index: 0}})
-		var cannot *hint.EncodeError
-		if !errors.As(err, &cannot) || err.Error() != "actions[0]: "+test.want || string(out) != "x" {
+		var cannot *hint.ActionError
+		if !errors.As(err, &cannot) || cannot.Reason != abi.ReasonInvalidPayload || err.Error() != "actions[0]: "+test.want || string(out) != "x" {
 			t.Errorf("%v, want %s", err, test.want)
 		}
 		if got := forward(t, hint.FormatMsgpack, f, hint.Forward{Index: 0}); got != string(mp(envelope(fetch(test.payload)))) {

@@ -90,27 +90,21 @@ type record struct {
 	fault          fault
 }
 
-// Reset forgets the envelope and lets go of its body. Buffers that an unusually large
-// one blew up are dropped.
-func (f *Frame) Reset() {
-	f.clear()
-	f.d.release()
-	if cap(f.acts) > keepBytes/64 {
-		f.acts = nil
-	}
-}
-
-func (f *Frame) clear() {
-	f.format, f.body, f.acts = FormatUnknown, nil, f.acts[:0]
-	f.total, f.listed, f.tail = 0, 0, 0
-	f.protocol, f.message = abi.Span{}, abi.Span{}
-}
+// Reset forgets the envelope and lets go of its body and of the frame's buffers.
+func (f *Frame) Reset() { *f = Frame{} }
 
 // start empties the frame for another envelope.
 func (f *Frame) start(lim Limits) {
-	f.clear()
-	f.d.begin(nil, f.d.out[:0], lim.FrameBytes)
-	f.d.out = append(f.d.out, make([]byte, abi.SizeEnvelopeFrame)...)
+	f.format, f.body, f.acts = FormatUnknown, nil, f.acts[:0]
+	f.total, f.listed = 0, 0
+	f.protocol, f.message = abi.Span{}, abi.Span{}
+	out := f.d.out
+	if cap(out) > keepBytes && len(out) <= keepBytes {
+		out = nil
+	}
+	f.d.begin(nil, out[:0], lim.FrameBytes)
+	f.d.out = extend(f.d.out, abi.SizeEnvelopeFrame)
+	*(*[abi.SizeEnvelopeFrame]byte)(f.d.out) = [abi.SizeEnvelopeFrame]byte{}
 	f.tail = abi.SizeEnvelopeFrame
 }
 

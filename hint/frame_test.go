@@ -181,6 +181,53 @@ func show2(list arr) string {
 	return show(out, n)
 }
 
+// TestFieldOrder: the usual order of fields is read in another way than all others, and
+// gives what they give.
+func TestFieldOrder(t *testing.T) {
+	fields := []obj{{"action_id", "a1"}, {"action_type", "kv.fetch"}, {"action_version", "1.0"}, {"payload", obj{"x", arr{1, 2}}}, {"other", obj{"y", "z"}}}
+	var orders func(done obj, left []obj)
+	orders = func(done obj, left []obj) {
+		both(t, append(obj{"protocol_version", "0.1", "message_id", "m1"}, "actions", arr{done, fetch(obj{"n", 1})}), func(t *testing.T, f *hint.Frame) {
+			a := f.Action(0)
+			for i := 0; i < len(done); i += 2 {
+				got := map[any]string{"action_id": string(a.ID), "action_type": string(a.Type), "action_version": string(a.Version), "payload": showPayload(a), "other": ""}[done[i]]
+				want := map[any]string{"action_id": "a1", "action_type": "kv.fetch", "action_version": "1.0", "payload": `{"x":u[1 2]}`, "other": ""}[done[i]]
+				if got != want {
+					t.Errorf("%s: %v is %q", js(done), done[i], got)
+				}
+			}
+			if string(f.MessageID()) != "m1" || string(f.ProtocolVersion()) != "0.1" || showPayload(f.Action(1)) != `{"n":u1}` {
+				t.Errorf("%s: what is around it: %q", js(done), f.MessageID())
+			}
+		})
+		for i, field := range left {
+			rest := append(append([]obj{}, left[:i]...), left[i+1:]...)
+			orders(append(append(obj{}, done...), field...), rest)
+		}
+	}
+	orders(obj{}, fields)
+	for _, doc := range []obj{
+		{"message_id", "m", "protocol_version", "p", "actions", arr{}}, {"actions", arr{}, "protocol_version", "p", "message_id", "m"}, {"protocol_version", "p", "actions", arr{}, "message_id", "m"}, {"protocol_version", "p", "message_id", "m", "x", 1, "actions", arr{}},
+	} {
+		both(t, doc, func(t *testing.T, f *hint.Frame) {
+			if string(f.MessageID()) != "m" || string(f.ProtocolVersion()) != "p" {
+				t.Errorf("%s: %q %q", js(doc), f.ProtocolVersion(), f.MessageID())
+			}
+		})
+	}
+	for _, doc := range []obj{
+		{"protocol_version", "p", "message_id", "m", "protocol_version", "p", "actions", arr{}}, {"protocol_version", "p", "message_id", "m", "actions", arr{}, "message_id", "m"},
+		envelope(append(fetch(obj{}), "action_id", "a1")), envelope(append(fetch(obj{}), "payload", nil)), envelope(append(fetch(obj{}), "x", 1, "action_version", "a1")),
+	} {
+		for _, body := range [][]byte{js(doc), mp(doc)} {
+			var f hint.Frame
+			if err := f.Decode(0, body, hint.Limits{}); err == nil || !strings.Contains(err.Error(), "duplicate key") {
+				t.Errorf("%s: %v", js(doc), err)
+			}
+		}
+	}
+}
+
 func TestDetect(t *testing.T) {
 	for body, want := range map[string]hint.Format{
 		"": hint.FormatUnknown, "{}": hint.FormatJSON, " \n{}": hint.FormatJSON, "x": hint.FormatJSON, "\xef\xbb\xbf{}": hint.FormatJSON,
@@ -239,7 +286,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestFrameLimit: no frame is larger than the limit, whatever the body is made of.
+// TestFrameLimit: no frame is larger than the limit, whatever the body is made of, and
+// what is not kept counts while it is read.
 func TestFrameLimit(t *testing.T) {
 	many := func(v any, n int) arr {
 		out := make(arr, n)
@@ -249,13 +297,19 @@ func TestFrameLimit(t *testing.T) {
 		return out
 	}
 	for name, payload := range map[string]any{
-		"u64s": many(1, 3000), "nodes": many(-1, 3000), "mixed": append(many(1, 3000), nil), "nested": many(arr{}, 3000), "maps": many(obj{"a", 1}, 1000),
-		"strings": many("xxxxxxxxxxxxxxxxxxxxxxxxx", 1000), "long": strings.Repeat("x", 40000), "escaped": strings.Repeat("\n", 40000), "wide": strings.Repeat("é", 20000),
+		"u64s": many(1, 3000), "nodes": many(-1, 3000), "mixed": append(many(1, 3000), nil), "nested": many(arr{}, 3000), "maps": many(obj{"a", 1}, 1000), "strings": many("xxxxxxxxxxxxxxxxxxxxxxxxx", 1200),
+		"text": strings.Repeat("x", 40000), "text escaped": strings.Repeat("\n", 40000), "text wide": strings.Repeat("é", 20000),
 	} {
-		for _, body := range [][]byte{js(envelope(fetch(obj{"v", payload}))), mp(envelope(fetch(obj{"v", payload}))), js(envelope(obj{"unknown", payload})), mp(envelope(obj{"unknown", payload}))} {
+		kept, ignored := envelope(fetch(obj{"v", payload})), envelope(obj{"unknown", payload})
+		for i, body := range [][]byte{js(kept), mp(kept), js(ignored), mp(ignored)} {
 			for limit := 1000; limit < 20000; limit += 777 {
 				var f hint.Frame
-				if err := f.Decode(0, body, hint.Limits{FrameBytes: limit}); err == nil || !strings.Contains(err.Error(), "would be larger") {
+				err := f.Decode(0, body, hint.Limits{FrameBytes: limit})
+				if i >= 2 && strings.HasPrefix(name, "text") {
+					if err != nil || len(f.Bytes()) > limit {
+						t.Errorf("%s, limit %d, ignored: %v", name, limit, err)
+					}
+				} else if err == nil || !strings.Contains(err.Error(), "would be larger") {
 					t.Errorf("%s, limit %d: %v", name, limit, err)
 				}
 			}

@@ -30,31 +30,29 @@ func plain(src []byte, i int) int {
 	return i
 }
 
-// jsonString reads a string into out; pos is its opening quote.
+// jsonString reads a string into out; pos is its opening quote. It copies while it
+// looks for the end: what is written behind that is overwritten by what follows.
 func (d *decoder) jsonString(pos int) (abi.Node, int) {
-	src, start, off := d.src, pos+1, len(d.out)
-	if start+8 <= len(src) && cap(d.out)-off >= 8 && len(d.nodes)+off+8 <= d.limit {
-		w := binary.LittleEndian.Uint64(src[start:])
-		if m := special(w); m != 0 {
-			n := bits.TrailingZeros64(m) >> 3
-			if byte(w>>(8*uint(n)&63)) != '"' {
-				return d.jsonStringSlow(start, start+n)
-			}
-			binary.LittleEndian.PutUint64(d.out[off:off+8], w) // what follows the string is overwritten
-			d.out = d.out[:off+n]
-			return abi.Node{Tag: abi.TagString, Len: uint32(n), Val: uint64(off - d.base)}, start + n + 1
+	src, out, i := d.src, d.out[:cap(d.out)], pos+1
+	off := len(d.out)
+	o := off
+	for i+8 <= len(src) && o+8 <= len(out) {
+		w := binary.LittleEndian.Uint64(src[i:])
+		binary.LittleEndian.PutUint64(out[o:], w)
+		m := special(w)
+		if m == 0 {
+			i, o = i+8, o+8
+			continue
 		}
+		n := bits.TrailingZeros64(m) >> 3
+		i, o = i+n, o+n
+		if src[i] != '"' {
+			break
+		}
+		d.out = out[:o]
+		return abi.Node{Tag: abi.TagString, Len: uint32(o - off), Val: uint64(off - d.base)}, i + 1
 	}
-	end := plain(src, start)
-	if end >= len(src) || src[end] != '"' {
-		return d.jsonStringSlow(start, end)
-	}
-	n := end - start
-	if !d.room(pos, n) {
-		return abi.Node{}, -1
-	}
-	d.out = append(d.out, src[start:end]...)
-	return abi.Node{Tag: abi.TagString, Len: uint32(n), Val: uint64(off - d.base)}, end + 1
+	return d.jsonStringSlow(pos+1, plain(src, i))
 }
 
 // jsonStringSlow reads a string with escapes or other than ASCII; up to i it is plain.
@@ -66,9 +64,6 @@ func (d *decoder) jsonStringSlow(start, i int) (abi.Node, int) {
 		}
 		switch c := d.src[i]; {
 		case c == '"':
-			if !d.room(start, i-from) {
-				return abi.Node{}, -1
-			}
 			d.out = append(d.out, d.src[from:i]...)
 			if !ascii && !utf8.Valid(d.out[off:]) {
 				return abi.Node{}, d.fail(start+invalidUTF8(d.src[start:i]), msgNotUTF8)
@@ -77,9 +72,6 @@ func (d *decoder) jsonStringSlow(start, i int) (abi.Node, int) {
 		case c < ' ':
 			return abi.Node{}, d.fail(i, "a control character in a string")
 		case c == '\\':
-			if !d.room(start, i-from+utf8.UTFMax) {
-				return abi.Node{}, -1
-			}
 			d.out = append(d.out, d.src[from:i]...)
 			if i = d.escape(i); i < 0 {
 				return abi.Node{}, -1

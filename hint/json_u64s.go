@@ -3,6 +3,7 @@ package hint
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -16,9 +17,6 @@ func (d *decoder) jsonU64s(pos int) (n abi.Node, end int, all bool) {
 	d.out = align(d.out)
 	start := len(d.out)
 	for {
-		// The fast loop stops at the last elements of the body, at one with other white
-		// space around it, and at what is no u64.
-		pos = d.space(d.jsonHashes(pos))
 		if c := d.at(pos); c-'0' > 9 && c != '-' {
 			return n, d.u64sToNodes(pos, was, start), false
 		}
@@ -37,7 +35,9 @@ func (d *decoder) jsonU64s(pos int) (n abi.Node, end int, all bool) {
 		pos = d.space(end)
 		switch d.at(pos) {
 		case ',':
-			pos++
+			// The fast loop stops at the last element, at short ones, at other white
+			// space, and at what is no u64.
+			pos = d.space(d.jsonHashes(d.space(pos + 1)))
 		case ']':
 			run := len(d.out) - start
 			return abi.Node{Tag: abi.TagU64s, Len: uint32(run / 8), Val: uint64(start - d.base)}, pos + 1, true
@@ -47,62 +47,47 @@ func (d *decoder) jsonU64s(pos int) (n abi.Node, end int, all bool) {
 	}
 }
 
-// jsonHashes reads elements of at most 20 digits that are followed by a comma and at
-// most one space. It returns the position of the first element that is anything else.
-func (d *decoder) jsonHashes(i int) int {
-	src, out := d.src, d.out
-	most := d.limit - len(d.nodes) - 8
-	for i+24 <= len(src) && len(out) <= most {
-		s := (*[24]byte)(src[i:])
-		m1, t1 := notDigits(binary.LittleEndian.Uint64(s[0:8]))
-		m2, t2 := notDigits(binary.LittleEndian.Uint64(s[8:16]))
-		m3, t3 := notDigits(binary.LittleEndian.Uint64(s[16:24]))
-		k := uint(bits.TrailingZeros64(m3)) >> 3
-		var v uint64
-		var n int
-		if m1|m2 == 0 && k-1 <= 3 { // 17 to 20 digits, as most hashes have
-			a := eight(t1)*1e8 + eight(t2)
-			hi, lo := bits.Mul64(a, pow10[k&7])
-			sum, carry := bits.Add64(lo, four(t3<<((64-8*k)&63)), 0)
-			if hi|carry != 0 {
-				break
-			}
-			v, n = sum, 16+int(k)
-		} else if m1 != 0 { // 1 to 7 digits
-			n = bits.TrailingZeros64(m1) >> 3
-			if n == 0 {
-				break
-			}
-			v = eight(t1 << ((64 - 8*uint(n)) & 63))
-		} else if m2|m3 != 0 && (m2 != 0 || k == 0) { // 8 to 16 digits
-			n = bits.TrailingZeros64(m2) >> 3
-			t2 = t2 << ((64 - 8*uint(n)) & 63)
-			if n == 0 {
-				t2 = 0
-			}
-			v, n = eight(t1)*pow10[n]+eight(t2), 8+n
-		} else {
-			break
+// jsonHashes appends elements to out as jsonRun reads them, and returns the position
+// of the first one that it does not take.
+func (d *decoder) jsonHashes(pos int) int {
+	for {
+		at := len(d.out)
+		room := min(cap(d.out), d.limit-len(d.nodes)) - at
+		left, src := jsonRun(d.out[at:at+max(room, 0)], d.src[pos:])
+		d.out = d.out[:at+max(room, 0)-len(left)]
+		pos = len(d.src) - len(src)
+		if len(left) >= 8 || len(src) < 24 || !d.room(pos, 8) {
+			return pos
 		}
-		if s[n] != ',' || s[0] == '0' && n > 1 {
-			break
-		}
-		out = binary.LittleEndian.AppendUint64(out, v)
-		i += n + 1
-		if s[n+1] == ' ' {
-			i++
-		}
+		d.out = slices.Grow(d.out, 512)
 	}
-	d.out = out
-	return i
 }
 
-// four is the number that four digits 0..9 spell, the first in byte 4 of t; the lower
-// bytes are 0.
-func four(t uint64) uint64 {
-	t >>= 32
-	t = t*10 + t>>8
-	return t&0xff*100 + t>>16&0xff
+// jsonRun reads elements of 16 to 20 digits, as most hashes have, each followed by a
+// comma and at most one space, into dst, and returns what is left of both. Its speed is
+// that of the chain from one element's length to the next one's place: whether there
+// is a space is a branch, which the processor predicts, and no sum.
+func jsonRun(dst, src []byte) (left, rest []byte) {
+	for len(src) >= 24 && len(dst) >= 8 {
+		s := (*[24]byte)(src)
+		a := binary.LittleEndian.Uint64(s[0:]) ^ '0'*ones
+		b := binary.LittleEndian.Uint64(s[8:]) ^ '0'*ones
+		c := binary.LittleEndian.Uint64(s[16:]) ^ '0'*ones
+		k := bits.TrailingZeros64((c+0x76*ones|c)&highs) >> 3
+		if (a+0x76*ones|a|(b+0x76*ones|b))&highs != 0 || k > 4 || s[16+k] != ',' || s[0] == '0' {
+			break
+		}
+		hi, lo := bits.Mul64(eight(a)*1e8+eight(b), pow10[k])
+		v, carry := bits.Add64(lo, four(c<<(64-8*k)), 0)
+		if hi|carry != 0 {
+			break
+		}
+		binary.LittleEndian.PutUint64(dst, v)
+		if s[17+k] == ' ' {
+			src, dst = src[18+k:], dst[8:]
+			continue
+		}
+		src, dst = src[17+k:], dst[8:]
+	}
+	return dst, src
 }
-
-var pow10 = [9]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}

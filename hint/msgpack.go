@@ -158,14 +158,7 @@ func (d *decoder) lies(at, pos int, n uint64, what string) int {
 
 func (d *decoder) mpRun(at, pos int, n uint64, like abi.Node) (abi.Node, int) {
 	b, end := d.mpTake(at, pos, n)
-	if end < 0 {
-		return like, end
-	}
-	run, ok := d.copyRun(at, b, like)
-	if !ok {
-		return run, -1
-	}
-	return run, end
+	return d.copyRun(b, like), end
 }
 
 func (d *decoder) mpExt(at, pos int, n uint64) (abi.Node, int) {
@@ -186,12 +179,7 @@ func (d *decoder) mpText(at, pos int, n uint64) ([]byte, int) {
 
 func (d *decoder) mpString(at, pos int, n uint64) (abi.Node, int) {
 	b, end := d.mpText(at, pos, n)
-	if end < 0 || !d.room(at, len(b)) {
-		return abi.Node{}, -1
-	}
-	off := d.here()
-	d.out = append(d.out, b...)
-	return abi.Node{Tag: abi.TagString, Len: uint32(len(b)), Val: uint64(off)}, end
+	return d.copyRun(b, abi.Node{Tag: abi.TagString}), end
 }
 
 // mpShort reads a string whose length stands in its lead byte. Most strings are short
@@ -200,44 +188,36 @@ func (d *decoder) mpString(at, pos int, n uint64) (abi.Node, int) {
 func (d *decoder) mpShort(at int) (abi.Node, int) {
 	src, off := d.src, len(d.out)
 	n := int(src[at] & 31)
-	if at+9 > len(src) || cap(d.out)-off < 32 {
+	end := at + 1 + n
+	if end > len(src) || end < 8 || cap(d.out)-off < 32 {
 		return d.mpString(at, at+1, uint64(n))
 	}
-	dst := d.out[:off+32]
-	if n <= 8 {
-		w := binary.LittleEndian.Uint64(src[at+1:]) & (1<<(8*uint(n)) - 1)
-		if w&highs != 0 {
-			return d.mpString(at, at+1, uint64(n))
-		}
-		binary.LittleEndian.PutUint64(dst[off:], w)
-	} else if n <= 16 && at+1+n <= len(src) {
-		b, o := src[at+1:at+1+n], dst[off:off+n]
-		v, w := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[len(b)-8:])
-		if (v|w)&highs != 0 {
-			return d.mpString(at, at+1, uint64(n))
-		}
-		binary.LittleEndian.PutUint64(o, v)
-		binary.LittleEndian.PutUint64(o[len(o)-8:], w)
-	} else if at+33 <= len(src) {
-		b, o := (*[32]byte)(src[at+1:]), (*[32]byte)(dst[off:])
-		v, w := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
-		if n < 24 {
-			v, w = v&(1<<(8*uint(n-16))-1), 0
-		} else {
-			w &= 1<<(8*uint(n-24)) - 1
-		}
-		if (binary.LittleEndian.Uint64(b[0:])|binary.LittleEndian.Uint64(b[8:])|v|w)&highs != 0 {
-			return d.mpString(at, at+1, uint64(n))
-		}
-		*o = *b
-	} else {
-		return d.mpString(at, at+1, uint64(n))
+	dst, last := d.out[off:off+32], binary.LittleEndian.Uint64(src[end-8:])
+	var all uint64
+	switch {
+	case n <= 8:
+		all = last >> (64 - 8*uint(n))
+		binary.LittleEndian.PutUint64(dst, all)
+	case n <= 16:
+		b := src[at+1 : end]
+		first := binary.LittleEndian.Uint64(b)
+		all = first | last
+		binary.LittleEndian.PutUint64(dst, first)
+		binary.LittleEndian.PutUint64(dst[len(b)-8:], last)
+	default:
+		b := src[at+1 : end]
+		v, w, x := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[len(b)-16:])
+		all = v | w | x | last
+		binary.LittleEndian.PutUint64(dst, v)
+		binary.LittleEndian.PutUint64(dst[8:], w)
+		binary.LittleEndian.PutUint64(dst[len(b)-16:], x)
+		binary.LittleEndian.PutUint64(dst[len(b)-8:], last)
 	}
-	if !d.room(at, n) {
-		return abi.Node{}, -1
+	if all&highs != 0 {
+		return d.mpString(at, at+1, uint64(n))
 	}
 	d.out = d.out[:off+n]
-	return abi.Node{Tag: abi.TagString, Len: uint32(n), Val: uint64(off - d.base)}, at + 1 + n
+	return abi.Node{Tag: abi.TagString, Len: uint32(n), Val: uint64(off - d.base)}, end
 }
 
 const (
@@ -255,21 +235,13 @@ func (d *decoder) mpMap(at, pos int, n uint64) (abi.Node, int) {
 	}
 	d.depth++
 	body, mark := pos, len(d.nodes)
-	for range n {
-		key := abi.Node{}
-		start := pos
-		if pos < len(d.src) && d.src[pos]^mpFixStr < 32 {
-			key, pos = d.mpShort(pos)
-		} else {
-			key, pos = d.mpValue(pos)
-		}
-		if pos < 0 {
-			return abi.Node{}, pos
-		}
-		var val abi.Node
-		if val, pos = d.mpValue(pos); pos < 0 || !d.pushEntry(start, key, val) {
-			return abi.Node{}, -1
-		}
+	if n <= fewKeys {
+		pos = d.mpFewEntries(at, pos, int(n))
+	} else {
+		pos = d.mpEntries(pos, n)
+	}
+	if pos < 0 {
+		return abi.Node{}, pos
 	}
 	m, dup := d.closeMap(mark)
 	if dup >= 0 {
@@ -277,6 +249,56 @@ func (d *decoder) mpMap(at, pos int, n uint64) (abi.Node, int) {
 	}
 	d.depth--
 	return m, pos
+}
+
+// mpEntries reads n entries onto the stack.
+func (d *decoder) mpEntries(pos int, n uint64) int {
+	for range n {
+		start := pos
+		var key, val abi.Node
+		if key, pos = d.mpValue(pos); pos < 0 {
+			return pos
+		}
+		if val, pos = d.mpValue(pos); pos < 0 || !d.pushEntry(start, key, val) {
+			return -1
+		}
+	}
+	return pos
+}
+
+// mpFewEntries is mpEntries for a few: their places on the stack are taken at once.
+func (d *decoder) mpFewEntries(at, pos, n int) int {
+	if !d.room(at, n*abi.SizeEntry) {
+		return -1
+	}
+	top := len(d.nodes)
+	d.nodes = extend(d.nodes, n*abi.SizeEntry)
+	for range n {
+		var key, val abi.Node
+		if pos < len(d.src) && d.src[pos]^mpFixStr < 32 {
+			key, pos = d.mpShort(pos)
+		} else {
+			key, pos = d.mpValue(pos)
+		}
+		if pos < 0 {
+			return pos
+		}
+		if pos < len(d.src) && d.src[pos]^mpFixStr < 32 {
+			val, pos = d.mpShort(pos)
+		} else {
+			val, pos = d.mpValue(pos)
+		}
+		if pos < 0 {
+			return pos
+		}
+		e := (*[abi.SizeEntry]byte)(d.nodes[top:])
+		binary.LittleEndian.PutUint64(e[0:], head(key))
+		binary.LittleEndian.PutUint64(e[8:], key.Val)
+		binary.LittleEndian.PutUint64(e[16:], head(val))
+		binary.LittleEndian.PutUint64(e[24:], val.Val)
+		top += abi.SizeEntry
+	}
+	return pos
 }
 
 // mpKeyPos finds key number i of the map whose first key is at pos, known to be sound.

@@ -29,18 +29,37 @@ func eight(t uint64) uint64 {
 	return ((t&pair)*(100+1000000<<32) + (t>>16&pair)*(1+10000<<32)) >> 32
 }
 
+// four is the number that four digits 0..9 spell, the first in byte 4 of t; the lower
+// bytes are 0.
+func four(t uint64) uint64 {
+	t >>= 32
+	t = t*10 + t>>8
+	return t&0xff*100 + t>>16&0xff
+}
+
+var pow10 = [9]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
+
 // digits reads a run of ASCII digits: its value, its length, and whether it is too
 // large for 64 bits.
 func digits(b []byte) (v uint64, n int, over bool) {
-	for n+8 <= len(b) && n <= 8 { // at most 16 digits: no overflow
-		mask, t := notDigits(binary.LittleEndian.Uint64(b[n:]))
-		if mask != 0 {
-			break
+	if len(b) >= 24 {
+		s := (*[24]byte)(b)
+		m1, t1 := notDigits(binary.LittleEndian.Uint64(s[0:]))
+		if n = bits.TrailingZeros64(m1) >> 3; n < 8 {
+			return eight(t1 << (64 - 8*n)), n, false
 		}
-		v = v*1e8 + eight(t)
-		n += 8
+		m2, t2 := notDigits(binary.LittleEndian.Uint64(s[8:]))
+		if n = bits.TrailingZeros64(m2) >> 3; n < 8 {
+			return eight(t1)*pow10[n] + eight(t2<<(64-8*n)), 8 + n, false
+		}
+		m3, t3 := notDigits(binary.LittleEndian.Uint64(s[16:]))
+		if n = bits.TrailingZeros64(m3) >> 3; n <= 4 {
+			hi, lo := bits.Mul64(eight(t1)*1e8+eight(t2), pow10[n])
+			sum, carry := bits.Add64(lo, four(t3<<(64-8*n)), 0)
+			return sum, 16 + n, hi|carry != 0
+		}
 	}
-	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+	for n = 0; n < len(b) && b[n]-'0' <= 9; n++ {
 		hi, lo := bits.Mul64(v, 10)
 		sum, carry := bits.Add64(lo, uint64(b[n]-'0'), 0)
 		over = over || hi|carry != 0
@@ -69,7 +88,7 @@ func (d *decoder) jsonNumber(start int) (abi.Node, int) {
 	}
 	switch {
 	case over || neg && v > 1<<63:
-		return d.numberText(start, end)
+		return d.copyRun(d.src[start:end], abi.Node{Tag: abi.TagNumber}), end
 	case neg && v != 0:
 		return abi.Node{Tag: abi.TagI64, Val: -v}, end
 	}
@@ -97,7 +116,7 @@ func (d *decoder) jsonFloat(start, i int) (abi.Node, int) {
 	// keeps, which is the only allocation here: a number that no double holds.
 	f, err := strconv.ParseFloat(unsafe.String(&text[0], len(text)), 64)
 	if err != nil || math.IsInf(f, 0) {
-		return d.numberText(start, i)
+		return d.copyRun(text, abi.Node{Tag: abi.TagNumber}), i
 	}
 	return abi.Node{Tag: abi.TagF64, Val: math.Float64bits(f)}, i
 }
@@ -111,15 +130,6 @@ func (d *decoder) someDigits(pos int) int {
 		return d.want(i, "a digit")
 	}
 	return i
-}
-
-// numberText keeps a number as it is spelled.
-func (d *decoder) numberText(start, end int) (abi.Node, int) {
-	n, ok := d.copyRun(start, d.src[start:end], abi.Node{Tag: abi.TagNumber})
-	if !ok {
-		return n, -1
-	}
-	return n, end
 }
 
 // appendFloat spells a finite double as Python's repr does: the shortest digits that

@@ -70,13 +70,14 @@ func (f *Frame) Load(format Format, envelope []byte, lim Limits) error {
 	f.start(lim)
 	e := abi.EnvelopeFrame(envelope)
 	d := &f.d
-	ok := d.keep(e.ProtocolVersion(), &f.protocol) && d.keep(e.MessageID(), &f.message)
+	f.protocol, f.message = d.keep(e.ProtocolVersion()), d.keep(e.MessageID())
+	ok := true
 	for i := 0; ok && i < min(e.Count(), lim.Actions); i++ {
 		a := abi.Base(e.Action(i))
 		ok = f.add(a.Run(abi.GetSpan(a, abi.OffActionActionID)), a.Run(abi.GetSpan(a, abi.OffActionActionType)),
 			a.Run(abi.GetSpan(a, abi.OffActionActionVersion)), a, abi.GetNode(a, abi.OffActionPayload))
 	}
-	if !ok {
+	if !ok || !d.room(0, 0) {
 		err := fmt.Errorf("%w: action %d: %s", abi.ErrFrame, len(f.acts), d.errMsg)
 		f.start(lim)
 		return err
@@ -85,15 +86,13 @@ func (f *Frame) Load(format Format, envelope []byte, lim Limits) error {
 	return nil
 }
 
-// keep copies a run that is not nil and sets s to the copy.
-func (d *decoder) keep(run []byte, s *abi.Span) bool {
-	*s = abi.Span{}
+// keep copies a run that is not nil.
+func (d *decoder) keep(run []byte) abi.Span {
 	if run == nil {
-		return true
+		return abi.Span{}
 	}
-	n, ok := d.copyRun(0, run, abi.Node{Tag: abi.TagString})
-	*s = abi.Span{Off: uint32(n.Val), Len: n.Len}
-	return ok
+	n := d.copyRun(run, abi.Node{})
+	return abi.Span{Off: uint32(n.Val), Len: n.Len}
 }
 
 // add copies one action. A nil run is absent.
@@ -104,9 +103,7 @@ func (f *Frame) add(id, typ, version []byte, base abi.Base, payload abi.Node) bo
 	}
 	d.beginBlock()
 	var a fields
-	if !d.keep(id, &a.id) || !d.keep(typ, &a.typ) || !d.keep(version, &a.version) {
-		return false
-	}
+	a.id, a.typ, a.version = d.keep(id), d.keep(typ), d.keep(version)
 	fault := &a.record.fault
 	checkType(fault, a.typ)
 	switch payload.Tag {

@@ -218,3 +218,20 @@ func TestLoadHandmade(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBuffers: what one huge envelope blew up is let go of when small ones follow.
+func TestBuffers(t *testing.T) {
+	small, huge := goldenBytes(t), mp(envelope(fetch(obj{"x", arr{strings.Repeat("x", 3<<20), -1}})))
+	var f hint.Frame
+	for _, test := range []struct {
+		body []byte
+		big  bool
+	}{{small, false}, {huge, true}, {huge, true}, {small, true}, {small, false}} {
+		if err := decode(t, &f, 0, test.body, hint.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		if big := cap(f.Bytes()) > 1<<20; big != test.big {
+			t.Errorf("a buffer of %d bytes after a body of %d", cap(f.Bytes()), len(test.body))
+		}
+	}
+}

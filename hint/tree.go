@@ -103,7 +103,7 @@ func (d *decoder) duplicateIn(base abi.Base, n abi.Node) (path string, dup bool)
 func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 	switch n.Tag {
 	case abi.TagNumber, abi.TagString, abi.TagBytes, abi.TagExt:
-		return d.copyRun(0, base.Bytes(n), n)
+		return d.copyRun(base.Bytes(n), n), true
 	case abi.TagU64s:
 		if !d.room(0, int(n.Len)*8+8) {
 			return n, false
@@ -145,11 +145,8 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 }
 
 // copyRun appends bytes and returns the node of like's kind that refers to them.
-func (d *decoder) copyRun(pos int, b []byte, like abi.Node) (abi.Node, bool) {
-	if !d.room(pos, len(b)) {
-		return like, false
-	}
-	off := d.here()
+func (d *decoder) copyRun(b []byte, like abi.Node) abi.Node {
+	like.Len, like.Val = uint32(len(b)), uint64(d.here())
 	d.out = append(d.out, b...)
-	return abi.Node{Tag: like.Tag, Ext: like.Ext, Len: uint32(len(b)), Val: uint64(off)}, true
+	return like
 }

@@ -1,6 +1,7 @@
 package hint_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -156,16 +157,48 @@ func mustDecode(tb testing.TB, format hint.Format, body []byte) *hint.Frame {
 	return f
 }
 
-// both runs a test on the document in both encodings, and holds that the frames are
-// the same byte for byte.
+// wide writes v as msgpack with the longest heads there are.
+func wide(v any) []byte {
+	long := func(lead byte, n int) []byte { return binary.BigEndian.AppendUint32([]byte{lead}, uint32(n)) }
+	switch v := v.(type) {
+	case int:
+		return binary.BigEndian.AppendUint64([]byte{0xd3}, uint64(v))
+	case string:
+		return append(long(0xdb, len(v)), v...)
+	case arr:
+		b := long(0xdd, len(v))
+		for _, e := range v {
+			b = append(b, wide(e)...)
+		}
+		return b
+	case obj:
+		b := long(0xdf, len(v)/2)
+		for _, e := range v {
+			b = append(b, wide(e)...)
+		}
+		return b
+	}
+	return mp(v)
+}
+
+// both runs a test on the document in both encodings, and holds that its frame is the
+// same byte for byte however it is written.
 func both(t *testing.T, doc any, check func(t *testing.T, f *hint.Frame)) {
 	t.Helper()
-	a, b := mustDecode(t, hint.FormatUnknown, js(doc)), mustDecode(t, hint.FormatUnknown, mp(doc))
+	text := js(doc)
+	a, b := mustDecode(t, hint.FormatUnknown, text), mustDecode(t, hint.FormatUnknown, mp(doc))
 	if a.Format() != hint.FormatJSON || b.Format() != hint.FormatMsgpack {
 		t.Fatalf("detected as %v and %v", a.Format(), b.Format())
 	}
-	if string(a.Bytes()) != string(b.Bytes()) {
-		t.Errorf("%s: the frames differ\n json    %x\n msgpack %x", js(doc), a.Bytes(), b.Bytes())
+	var lines bytes.Buffer
+	if err := json.Indent(&lines, text, "\r", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	spaced := strings.NewReplacer("\r", "", "\t", "", ",\n", ", ", "\n", "").Replace(lines.String()) // as Python's json writes it
+	for name, other := range map[string]*hint.Frame{"msgpack": b, "msgpack, long": mustDecode(t, 0, wide(doc)), "lines": mustDecode(t, 0, lines.Bytes()), "spaces": mustDecode(t, 0, []byte(spaced))} {
+		if !bytes.Equal(a.Bytes(), other.Bytes()) {
+			t.Errorf("%s: the frames differ\n json %x\n %s %x", text, a.Bytes(), name, other.Bytes())
+		}
 	}
 	check(t, a)
 	check(t, b)

@@ -35,6 +35,12 @@ func (f *Frame) decode(format Format, maxActions int) bool {
 	nodes, side := len(d.nodes), len(d.side)
 	left, pos := d.open(start, abi.TagMap)
 	var seen uint8
+	if p := f.usualEnvelope(max(pos, 0)); p > 0 && (left < 0 || left > 2) {
+		seen, pos = seenProtocol|seenMessage, p
+		if d.msgpack {
+			left -= 2
+		}
+	}
 	for left != 0 {
 		at := d.skip(pos)
 		var key []byte
@@ -164,6 +170,19 @@ func (d *decoder) action(at int, a *fields) int {
 	left, pos := d.open(at, abi.TagMap)
 	fault := &a.record.fault
 	var seen uint8
+	if left < 0 || left >= 4 {
+		if p := d.usualAction(pos, a); p > 0 {
+			seen = seenID | seenType | seenVersion | seenPayload
+			if pos = d.payload(p, a); pos < 0 {
+				return pos
+			}
+			if left -= 4; !d.msgpack {
+				if left, pos = d.jsonNext(pos, '}', wantSep); pos < 0 {
+					return pos
+				}
+			}
+		}
+	}
 	for left != 0 {
 		at := d.skip(pos)
 		var key []byte
@@ -288,7 +307,7 @@ func (d *decoder) ignore(at int, key []byte, pos int) int {
 			return d.fail(pos-len(key)+invalidUTF8(key), msgNotUTF8)
 		}
 		n := abi.Node{Tag: abi.TagString, Len: uint32(len(key)), Val: uint64(len(d.side) - d.other)}
-		if !d.room(at, len(key)) || !d.ignored(n, at) {
+		if !d.ignored(n, at) {
 			return -1
 		}
 		d.side = append(d.side, key...)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/kvrt/kvrt/config"
@@ -178,6 +180,12 @@ func refusal(status int, format string, args ...any) error {
 // generation that the caller has seen, when it says which.
 func (s *Server) change(h func(r *http.Request) (*Change, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body) // before the lock: a client may be slow
+		if err != nil {
+			writeFailure(w, err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.changes.Lock()
 		defer s.changes.Unlock()
 		if want := r.Header.Get("If-Match"); want != "" && want != "*" {
@@ -249,6 +257,8 @@ func writeFailure(w http.ResponseWriter, err error) {
 		writeError(w, http.StatusConflict, err.Error(), nil)
 	case errors.Is(err, runtime.ErrClosed):
 		writeError(w, http.StatusServiceUnavailable, err.Error(), nil)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
+		writeError(w, http.StatusRequestTimeout, "the body: "+err.Error(), nil)
 	default:
 		writeError(w, http.StatusInternalServerError, err.Error(), nil)
 	}
@@ -276,10 +286,6 @@ func readJSON(r *http.Request, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return err
-		}
 		return refusal(http.StatusBadRequest, "the body: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -322,6 +323,24 @@ func TestPprof(t *testing.T) {
 	g := newRig(t, withAdmin, func(c *rigConfig) { c.Pprof = true })
 	if status, _, body := g.ask("GET", "/debug/pprof/goroutine?debug=1", nil, ""); status != 200 || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d %.100s", status, body)
+	}
+}
+
+// A client that sends its body slowly keeps nobody else from a change.
+func TestAdminSlowBody(t *testing.T) {
+	g := newRig(t, withAdmin)
+	conn, err := net.Dial("tcp", g.srv.AdminAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "PUT /v1/guests/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for version := range byte(3) {
+		if _, err := g.admin().Swap(ctx, "demo", GuestRequest{Module: demoGuest(t, '1'+version).Module}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -33,9 +33,10 @@ type conn struct {
 	res    *runtime.Response
 
 	greeted bool
-	looked  bool   // told to stop, and has looked for the last time
-	seen    uint64 // frames
-	timed   uint64 // the frame that the read deadline is for, from 1; 0: none is set
+	looked  bool      // told to stop, and has looked for the last time
+	seen    uint64    // frames
+	timed   uint64    // the frame that the read deadline is for, from 1; 0: none is set
+	writeBy time.Time // the write deadline
 
 	counters counters
 }
@@ -277,6 +278,7 @@ func (c *conn) refuse(code Code, msg string, offset int) {
 // fail ends the connection and says why. It returns false, for the caller to return.
 func (c *conn) fail(code Code, msg string, offset int) bool {
 	c.counters.errors[code].Add(1)
+	c.server.log.Debug("connection ended", "code", code.String(), "why", msg)
 	c.out = appendErrorReply(c.out, opError, 0, code, msg, offset)
 	c.flush()
 	return false
@@ -287,7 +289,12 @@ func (c *conn) flush() bool {
 	if len(c.out) == 0 {
 		return true
 	}
-	c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout))
+	// Setting a deadline costs more than a clock read, so one serves for a while.
+	timeout := c.server.cfg.WriteTimeout
+	if now := time.Now(); c.writeBy.Sub(now) < timeout-timeout/4 {
+		c.writeBy = now.Add(timeout)
+		c.nc.SetWriteDeadline(c.writeBy)
+	}
 	n, err := c.nc.Write(c.out)
 	c.counters.bytesOut.Add(uint64(n))
 	c.out = c.out[:0]

@@ -278,10 +278,11 @@ func TestNoAllocations(t *testing.T) {
 	round := func() {
 		r.conn.Write(batch)
 		for replies := 0; replies < 4; {
-			_, ok, err := r.in.next()
-			if ok {
+			if _, ok, err := r.in.next(); err != nil {
+				t.Fatal(err)
+			} else if ok {
 				replies++
-			} else if _, err = r.in.fill(r.conn); err != nil {
+			} else if _, err := r.in.fill(r.conn); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -75,7 +75,8 @@ type Config struct {
 	// FrameTimeout is how long a frame that has begun, or the hello of a new
 	// connection, may take to come. Default 10 s.
 	FrameTimeout time.Duration
-	// WriteTimeout is how long a client may leave replies unread. Default 10 s.
+	// WriteTimeout is how long a client may leave replies unread, at most: it may be a
+	// quarter less. Default 10 s.
 	WriteTimeout time.Duration
 	// MaxAdminBody bounds the body of an admin request in bytes. Default 64 MiB.
 	MaxAdminBody int64

@@ -64,6 +64,7 @@ typedef struct {
 typedef struct {
     kv_str id, type, version;
     kv_value payload;
+    kv_str raw; // the payload as it was sent; absent unless KVRT_FEATURE_RAW_PAYLOAD was chosen
     uint32_t index, position;
     kv_envelope envelope;
 } kv_action;
@@ -202,12 +203,15 @@ typedef int64_t kv_answer;
 KV_INLINE kv_answer kv_accept(void) { return 0; }
 
 // kv_reject(reason, parts...) rejects with a detail that is put together from its
-// parts: literals as they are, numbers in decimal, a kv_str as a JSON string.
+// parts, at most twelve: literals as they are, numbers in decimal, a kv_str as a JSON
+// string.
 //
 //     return kv_reject(KVRT_REASON_INVALID_PAYLOAD, "unknown mode ", mode);
 #define kv_reject(reason, ...) kv_reject_parts((reason), KV_PARTS(__VA_ARGS__))
 
-// kv_refuse(parts...) is for KVRT_INIT: the guest does not load.
+// kv_choose and kv_refuse(parts...) are for KVRT_INIT: the guest loads with some
+// features, KVRT_FEATURE_..., or does not load.
+static kv_answer kv_choose(uint64_t features);
 #define kv_refuse(...) kv_reject_parts(KVRT_REASON_INVALID_PAYLOAD, KV_PARTS(__VA_ARGS__))
 
 // kv_warn, kv_info and kv_debug write a line to the guest's log (capability
@@ -216,6 +220,7 @@ KV_INLINE kv_answer kv_accept(void) { return 0; }
 #define kv_info(...) kv_log_parts(KVRT_LEVEL_INFO, KV_PARTS(__VA_ARGS__))
 #define kv_debug(...) kv_log_parts(KVRT_LEVEL_DEBUG, KV_PARTS(__VA_ARGS__))
 
+#include "kvrt_context.h"
 #include "kvrt_text.h"
 #include "kvrt_host.h"
 #include "kvrt_role.h"

@@ -89,6 +89,7 @@ KV_INLINE kv_action kv_action_at(kv_envelope e, uint32_t position)
         .type = kv_run(a, a->action_type),
         .version = kv_run(a, a->action_version),
         .payload = kv_node(a, &a->payload),
+        .raw = kv_run(a, a->raw),
         .index = a->index,
         .position = position,
         .envelope = e,
@@ -141,13 +142,13 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
     }
 
 // KVRT_POLICY names the function that formulates actions for a request, which it
-// builds with kvrt_build.h: kv_answer f(const kvrt_context_frame_t *).
+// builds with kvrt_build.h: kv_answer f(kv_context).
 #define KVRT_POLICY(f) \
     KVRT_EXPORT("kvrt_formulate") kv_answer kvrt_formulate(const kvrt_context_frame_t *frame, uint32_t len) \
     { \
         (void)len; \
         kv_heap_reset(); \
-        return f(frame); \
+        return f((kv_context){frame}); \
     }
 
 #endif

@@ -24,10 +24,10 @@ KV_INLINE kv_part kv_part_i64(int64_t x) { return (kv_part){KV_PART_I64, {0, 0},
     int: kv_part_i64, long: kv_part_i64, long long: kv_part_i64, \
     unsigned: kv_part_u64, unsigned long: kv_part_u64, unsigned long long: kv_part_u64)(x)
 
-// KV_PARTS turns up to eight arguments into a pointer to their parts, and a count.
-#define KV_PARTS(...) (kv_part[]){KV_PICK(__VA_ARGS__, KV_P8, KV_P7, KV_P6, KV_P5, KV_P4, KV_P3, KV_P2, KV_P1, )(__VA_ARGS__)}, \
-    KV_PICK(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, )
-#define KV_PICK(a, b, c, d, e, f, g, h, n, ...) n
+// KV_PARTS turns up to 12 arguments into a pointer to their parts, and a count.
+#define KV_PARTS(...) (kv_part[]){KV_PICK(__VA_ARGS__, KV_P12, KV_P11, KV_P10, KV_P9, KV_P8, KV_P7, KV_P6, KV_P5, KV_P4, KV_P3, KV_P2, KV_P1, )(__VA_ARGS__)}, \
+    KV_PICK(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, )
+#define KV_PICK(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
 #define KV_P1(a) KV_PART(a)
 #define KV_P2(a, ...) KV_PART(a), KV_P1(__VA_ARGS__)
 #define KV_P3(a, ...) KV_PART(a), KV_P2(__VA_ARGS__)
@@ -36,6 +36,10 @@ KV_INLINE kv_part kv_part_i64(int64_t x) { return (kv_part){KV_PART_I64, {0, 0},
 #define KV_P6(a, ...) KV_PART(a), KV_P5(__VA_ARGS__)
 #define KV_P7(a, ...) KV_PART(a), KV_P6(__VA_ARGS__)
 #define KV_P8(a, ...) KV_PART(a), KV_P7(__VA_ARGS__)
+#define KV_P9(a, ...) KV_PART(a), KV_P8(__VA_ARGS__)
+#define KV_P10(a, ...) KV_PART(a), KV_P9(__VA_ARGS__)
+#define KV_P11(a, ...) KV_PART(a), KV_P10(__VA_ARGS__)
+#define KV_P12(a, ...) KV_PART(a), KV_P11(__VA_ARGS__)
 
 // The host keeps 512 bytes of a detail.
 #define KV_TEXT_MAX 512
@@ -122,6 +126,12 @@ KV_UNUSED static __attribute__((noinline)) kv_answer kv_reject_parts(uint32_t re
     kv_said.answer = (kvrt_answer_t){
         .status = KVRT_STATUS_REJECTED, .reason = reason, .detail = {sizeof(kvrt_answer_t), n}};
     return kv_answer_at(&kv_said.answer, (uint32_t)sizeof(kvrt_answer_t) + n);
+}
+
+KV_UNUSED static kv_answer kv_choose(uint64_t features)
+{
+    kv_said.answer = (kvrt_answer_t){.status = KVRT_STATUS_ACCEPTED, .features = features};
+    return kv_answer_at(&kv_said.answer, sizeof(kvrt_answer_t));
 }
 
 #endif

@@ -31,6 +31,11 @@ impl<'a> Action<'a> {
         Value::at(self.record, OFF_ACTION_PAYLOAD)
     }
 
+    /// Its payload as it was sent; absent unless `FEATURE_RAW_PAYLOAD` was chosen.
+    pub fn raw(self) -> Option<&'a [u8]> {
+        run(self.record, OFF_ACTION_RAW)
+    }
+
     /// Its place in the whole envelope.
     pub fn index(self) -> usize {
         u32_at(self.record, OFF_ACTION_INDEX) as usize

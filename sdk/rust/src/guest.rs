@@ -126,12 +126,18 @@ fn answer(a: Answer) -> i64 {
     }
 }
 
-pub fn init<T>(guest: &Cell<T>, frame: &[u8], make: impl FnOnce(Value) -> Result<T, Text>) -> i64 {
+pub fn init<T>(guest: &Cell<T>, frame: &[u8], make: impl FnOnce(Value) -> Result<T, Text>, features: u64) -> i64 {
     match make(Value::at(frame, OFF_INIT_FRAME_PARAMETERS)) {
         Ok(t) => {
             // SAFETY: nothing borrows from the cell before the first init is done.
             unsafe { *guest.0.get() = Some(t) };
-            0
+            if features == 0 {
+                return 0;
+            }
+            // SAFETY: see Reply.
+            let said = unsafe { &mut *REPLY.0.get() };
+            said.answer = crate::abi::Answer { status: STATUS_ACCEPTED, features, ..EMPTY };
+            (said as *const Said as i64) << 32 | SIZE_ANSWER as i64
         }
         Err(detail) => rejected(REASON_INVALID_PAYLOAD, &detail),
     }

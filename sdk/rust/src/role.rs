@@ -35,6 +35,7 @@ pub fn no_parameters<T: Default>(parameters: Value) -> Result<T, Text> {
 /// kvrt::guest!(Evict: handler);                         // Evict is Default
 /// kvrt::guest!(Retain: handler; init = Retain::new);    // fn new(Value) -> Result<Retain, Text>
 /// kvrt::guest!(Both: handler, parser);
+/// kvrt::guest!(Raw: handler; init = Raw::new, features = FEATURE_RAW_PAYLOAD);
 /// ```
 #[macro_export]
 macro_rules! guest {
@@ -60,6 +61,9 @@ macro_rules! guest {
         $crate::guest!($t: $($role),+; init = $crate::no_parameters::<$t>);
     };
     ($t:ty: $($role:ident),+; init = $init:expr) => {
+        $crate::guest!($t: $($role),+; init = $init, features = 0);
+    };
+    ($t:ty: $($role:ident),+; init = $init:expr, features = $features:expr) => {
         #[cfg(target_arch = "wasm32")]
         mod kvrt_guest {
             use super::*;
@@ -76,7 +80,7 @@ macro_rules! guest {
 
             #[no_mangle]
             unsafe extern "C" fn kvrt_init(frame: *const u8, len: u32) -> i64 {
-                $crate::guest::init(&GUEST, $crate::guest::frame(frame, len), $init)
+                $crate::guest::init(&GUEST, $crate::guest::frame(frame, len), $init, $features)
             }
 
             $($crate::guest!(@$role);)+

@@ -1,0 +1,122 @@
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/runtime"
+)
+
+// hashList is n hashes as JSON.
+func hashList(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, uint64(i)*0x9e3779b97f4a7c15)
+	}
+	return "[" + b.String() + "]"
+}
+
+func envelope(actionType string, payloads ...string) string {
+	actions := make([]string, len(payloads))
+	for i, p := range payloads {
+		actions[i] = fmt.Sprintf(`{"action_id":"a%d","action_type":%q,"action_version":"1.0","payload":%s}`, i, actionType, p)
+	}
+	return `{"protocol_version":"0.1","message_id":"m1","actions":[` + strings.Join(actions, ",") + `]}`
+}
+
+// A guest's arena grows with the frame up to its memory limit. Past that the action is
+// refused, and the next one, of ordinary size, is not.
+func TestLargeFrames(t *testing.T) {
+	const hashes = 150_000 // 1.2 MB in a frame
+	large := hashList(hashes)
+	for _, c := range []struct{ guest, large, small string }{
+		{"kv-fetch", envelope("kv.fetch", `{"block_hashes":`+large+`}`), envelope("kv.fetch", `{"block_hashes":[1]}`)},
+		{"kv-retain", envelope("kv.retain", `{"directives":[{"priority":1}],"note":`+large+`}`), envelope("kv.retain", `{"directives":[]}`)},
+		{"router-hint", `{"block_hashes":` + large + `}`, `{"block_hashes":[1]}`},
+	} {
+		t.Run(c.guest, func(t *testing.T) {
+			hosts := newHosts(t, c.guest)
+			for _, memory := range []uint64{runtime.DefaultMemory, 0} {
+				hosts.limits.Memory = memory
+				h, err := hosts.load(context.Background(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := abi.ReasonNone
+				if memory != 0 { // less than the manifest asks for
+					want = abi.ReasonLimitExceeded
+				}
+				for range 2 {
+					if got := h.only(t, c.large); got != want {
+						t.Errorf("a large frame with %d bytes of memory: %q, want %q", memory, got, want)
+					}
+					if got := h.only(t, c.small); got != abi.ReasonNone {
+						t.Errorf("a small frame after that: %q", got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// only dispatches a body with one action and returns why it was rejected.
+func (h *host) only(t *testing.T, body string) abi.Reason {
+	t.Helper()
+	h.reset("")
+	req := runtime.Request{Body: []byte(body), Identity: hint.Identity{RequestID: "r1"}, Forward: true}
+	if len(h.manifest.Dialects) > 0 {
+		req.Dialect = h.manifest.Dialects[0]
+	}
+	res := h.runtime.NewResponse()
+	var refused *runtime.ParseError
+	switch err := h.runtime.Dispatch(&req, res); {
+	case errors.As(err, &refused):
+		return refused.Reason
+	case err != nil:
+		t.Fatal(err)
+	case req.Dialect != "":
+		if !strings.Contains(string(res.Forward), body) {
+			t.Errorf("the payload of the envelope is not the document: %.200s", res.Forward)
+		}
+		return abi.ReasonNone // nobody here handles kv.fetch
+	}
+	if len(res.Results) != 1 {
+		t.Fatalf("%d results", len(res.Results))
+	}
+	return res.Results[0].Reason
+}
+
+// The work of kv-retain for one action does not grow with the envelope: past the cap
+// of 16 actions nothing is looked at, and before it a bounded number of directives.
+func TestManyActions(t *testing.T) {
+	h, err := newHosts(t, "kv-retain").load(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := `{"directives":[` + strings.Repeat(`{"priority":1},`, 126) + `{"priority":1},{"priority":-1}]}`
+	payloads := make([]string, 1024)
+	for i := range payloads {
+		payloads[i] = claim
+	}
+	res := h.runtime.NewResponse()
+	if err := h.runtime.Dispatch(&runtime.Request{Body: []byte(envelope("kv.retain", payloads...))}, res); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range res.Results {
+		want := abi.ReasonInvalidPayload
+		if i >= 16 {
+			want = abi.ReasonLimitExceeded
+		}
+		if r.Reason != want {
+			t.Fatalf("action %d: %s %q (%s), want %q", i, r.Status, r.Reason, r.Detail, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ unchanged or as their guest rewrote them, in the encoding of the input. With
 --forward - it has standard output to itself, so that it can be piped, and the
 results go to standard error.
 
+A guest whose limits.deadline is not configured may take 1 s a call here, and not the
+50 ms of the daemon: a process that has just started is no measure of it.
+
 What guests and runtime log goes to standard error; --log-level says from which
 level on.`,
 		Example: `  kvrt dispatch envelope.json
@@ -54,7 +58,11 @@ level on.`,
 				return err
 			}
 			for i := range cfg.Guests {
-				cfg.Guests[i].Limits.Instances = 1 // there is one call
+				limits := &cfg.Guests[i].Limits
+				limits.Instances = 1 // there is one call
+				if limits.Deadline == 0 {
+					limits.Deadline = dispatchDeadline
+				}
 			}
 			s, err := wire(cmd.Context(), cfg, newLog(cmd.ErrOrStderr(), level, "text"))
 			if err != nil {
@@ -74,3 +82,7 @@ level on.`,
 	logLevelFlag(cmd, &level, "error")
 	return cmd
 }
+
+// dispatchDeadline bounds a call where nothing is configured. It is wall time, and a
+// cold process on a busy machine may be held up for longer than the daemon's default.
+const dispatchDeadline = time.Second

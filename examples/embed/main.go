@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
@@ -45,10 +46,10 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer rt.Close(ctx)
 
-	// The guest: its module, and what it may import.
-	module, _ := policies.Module("kv-fetch")
-	err = rt.Apply(ctx, []runtime.GuestSpec{{Name: "kv-fetch", Module: module, Grants: []string{"kvrt_fetch", "kvrt_log"}}})
-	if err != nil {
+	// The guest: its module, what it may import, how long a call may take.
+	spec := runtime.GuestSpec{Name: "kv-fetch", Grants: []string{"kvrt_fetch", "kvrt_log"}, Limits: runtime.Limits{Deadline: time.Second}}
+	spec.Module, _ = policies.Module("kv-fetch")
+	if err := rt.Apply(ctx, []runtime.GuestSpec{spec}); err != nil {
 		return err
 	}
 

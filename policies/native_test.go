@@ -36,17 +36,20 @@ func TestNativeC(t *testing.T) {
 	if err != nil || len(mains) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	for _, main := range append(mains, filepath.FromSlash("../sdk/c/test/kvrt_test.c")) {
+	for _, main := range append(mains, "../sdk/c/test/kvrt_test.c", "../sdk/c/test/kvrt_vectors.c") {
 		t.Run(main, func(t *testing.T) {
 			t.Parallel()
 			program := filepath.Join(t.TempDir(), "test")
 			run(t, "", nil, gcc, "-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
 				"-I../sdk/c/include", "-I../sdk/c/test", "-o", program, main)
-			cases, err := filepath.Glob(filepath.Join(filepath.Dir(main), "..", "cases", "*.jsonl"))
+			args, err := filepath.Glob(filepath.Join(filepath.Dir(main), "..", "cases", "*.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			run(t, "", nil, program, cases...)
+			if strings.Contains(main, "vectors") {
+				args = []string{"../abi/vectors"}
+			}
+			run(t, "", nil, program, args...)
 		})
 	}
 }

@@ -137,6 +137,17 @@ KV_INLINE kv_str kv_text(kv_value v)
     return v.tag == KVRT_TAG_STRING ? (kv_str){v.base + v.val, v.len} : (kv_str){0, 0};
 }
 
+// kv_blob is the content of bytes or of an extension, kv_number the text of a number
+// that no 64-bit type holds, such as 2^64 or 1e400; absent for anything else.
+KV_INLINE kv_str kv_blob(kv_value v)
+{
+    return v.tag == KVRT_TAG_BYTES || v.tag == KVRT_TAG_EXT ? (kv_str){v.base + v.val, v.len} : (kv_str){0, 0};
+}
+KV_INLINE kv_str kv_number(kv_value v)
+{
+    return v.tag == KVRT_TAG_NUMBER ? (kv_str){v.base + v.val, v.len} : (kv_str){0, 0};
+}
+
 // kv_u64s shows an array of integers in [0, 2^64) as it lies in memory; len 0 for
 // anything else, which kv_kind tells apart.
 KV_INLINE kv_hashes kv_u64s(kv_value v)

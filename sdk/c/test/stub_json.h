@@ -1,5 +1,5 @@
 // stub_json.h: JSON text to payload trees and back, for stub.h. It trusts its input,
-// which is a test's own text, and knows of escapes only \" \\ \n and \u00XX.
+// which is a test's own text.
 #ifndef KVRT_STUB_JSON_H
 #define KVRT_STUB_JSON_H
 
@@ -54,6 +54,23 @@ static inline void stub_space(const char **s)
 
 static inline kvrt_node_t stub_json_value(stub_tree *t, const char **s);
 
+// stub_unit reads the four digits after \u; *s stays on the last one.
+static inline uint32_t stub_unit(const char **s)
+{
+    char hex[5] = {(*s)[1], (*s)[2], (*s)[3], (*s)[4], 0};
+    *s += 4;
+    return (uint32_t)strtoul(hex, 0, 16);
+}
+
+static inline uint32_t stub_utf8(char *to, uint32_t c)
+{
+    uint32_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (uint32_t i = n - 1; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(n == 1 ? c : (0xf00u >> n & 0xff) | c);
+    return n;
+}
+
 static inline kvrt_node_t stub_json_string(stub_tree *t, const char **s)
 {
     char *text = malloc(strlen(*s) + 1);
@@ -63,14 +80,21 @@ static inline kvrt_node_t stub_json_string(stub_tree *t, const char **s)
             text[n++] = **s;
             continue;
         }
+        uint32_t c;
         switch (*++*s) {
         case 'n': text[n++] = '\n'; break;
-        case 'u': {
-            char hex[5] = {(*s)[1], (*s)[2], (*s)[3], (*s)[4], 0};
-            text[n++] = (char)strtol(hex, 0, 16);
-            *s += 4;
+        case 't': text[n++] = '\t'; break;
+        case 'r': text[n++] = '\r'; break;
+        case 'b': text[n++] = '\b'; break;
+        case 'f': text[n++] = '\f'; break;
+        case 'u':
+            c = stub_unit(s);
+            if (c >= 0xd800 && c < 0xdc00 && (*s)[1] == '\\') { // a surrogate pair
+                *s += 2;
+                c = 0x10000 + ((c - 0xd800) << 10) + (stub_unit(s) - 0xdc00);
+            }
+            n += stub_utf8(text + n, c);
             break;
-        }
         default: text[n++] = **s;
         }
     }
@@ -186,8 +210,10 @@ static inline void stub_out(char *out, size_t room, const char *format, ...)
 static inline void stub_print_text(kv_str s, char *out, size_t room)
 {
     stub_out(out, room, "\"");
-    for (uint32_t i = 0; i < s.len; i++)
-        stub_out(out, room, s.ptr[i] == '"' || s.ptr[i] == '\\' ? "\\%c" : s.ptr[i] == '\n' ? "\\n" : "%c", s.ptr[i]);
+    for (uint32_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        stub_out(out, room, c == '"' || c == '\\' ? "\\%c" : c < 0x20 ? "\\u%04x" : "%c", c);
+    }
     stub_out(out, room, "\"");
 }
 

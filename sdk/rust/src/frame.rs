@@ -11,6 +11,11 @@ pub struct Action<'a> {
 }
 
 impl<'a> Action<'a> {
+    #[doc(hidden)]
+    pub fn new(record: &'a [u8], position: usize) -> Self {
+        Action { record, position }
+    }
+
     /// Its id; absent when the sender gave none.
     pub fn id(self) -> Option<&'a str> {
         run(self.record, OFF_ACTION_ACTION_ID).map(text)
@@ -103,6 +108,21 @@ impl<'a> Envelope<'a> {
     /// The request that the envelope is attached to.
     pub fn request_id(self) -> Option<&'a str> {
         run(self.frame, OFF_ENVELOPE_FRAME_REQUEST_ID).map(text)
+    }
+
+    /// Which leg of the request asks: one of the `LEG_` constants.
+    pub fn leg(self) -> u32 {
+        u32_at(self.frame, OFF_ENVELOPE_FRAME_LEG)
+    }
+
+    /// The data-parallel rank that asks.
+    pub fn dp_rank(self) -> u32 {
+        u32_at(self.frame, OFF_ENVELOPE_FRAME_DP_RANK)
+    }
+
+    /// Which retry of the request this is.
+    pub fn attempt(self) -> u32 {
+        u32_at(self.frame, OFF_ENVELOPE_FRAME_ATTEMPT)
     }
 
     /// The serving engine that asks.

@@ -131,6 +131,11 @@ impl<'a> Value<'a> {
         (self.tag() == TAG_BYTES).then(|| self.bytes_of())
     }
 
+    /// A msgpack extension: its type and its bytes.
+    pub fn ext(self) -> Option<(u8, &'a [u8])> {
+        (self.tag() == TAG_EXT).then(|| ((self.head >> 8) as u8, self.bytes_of()))
+    }
+
     fn bytes_of(self) -> &'a [u8] {
         let off = self.val as usize;
         self.base.get(off..off.saturating_add(self.count())).unwrap_or(&[])

@@ -191,11 +191,15 @@ impl Parser<'_, '_> {
                     match e {
                         b'n' => out.push(b'\n'),
                         b't' => out.push(b'\t'),
+                        b'r' => out.push(b'\r'),
+                        b'b' => out.push(8),
+                        b'f' => out.push(12),
                         b'u' => {
-                            let hex = std::str::from_utf8(self.text.get(self.at..self.at + 4)?).ok()?;
-                            let c = char::from_u32(u32::from_str_radix(hex, 16).ok()?)?;
-                            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                            self.at += 4;
+                            let mut units = vec![self.unit()?];
+                            if (0xd800..0xdc00).contains(&units[0]) && self.take("\\u") {
+                                units.push(self.unit()?);
+                            }
+                            out.extend_from_slice(String::from_utf16(&units).ok()?.as_bytes());
                         }
                         _ => out.push(e),
                     }
@@ -205,6 +209,13 @@ impl Parser<'_, '_> {
         }
         let at = self.b.append(if out.is_empty() { b"\0" } else { &out });
         Some(node(TAG_STRING, out.len(), at as u64))
+    }
+
+    /// The four hexadecimal digits of an escape.
+    fn unit(&mut self) -> Option<u16> {
+        let hex = std::str::from_utf8(self.text.get(self.at..self.at + 4)?).ok()?;
+        self.at += 4;
+        u16::from_str_radix(hex, 16).ok()
     }
 
     fn number(&mut self) -> Option<Node> {

@@ -116,6 +116,7 @@ func TestFaultsMsgpack(t *testing.T) {
 		{fetch(obj{nest(29, 1), 1}), abi.ReasonInvalidPayload, "payload is nested deeper than 32"},
 		{fetch(obj{"a", raw(strings.Repeat("\x91", 200000) + "\xc0")}), abi.ReasonInvalidPayload, "payload is nested deeper than 32"},
 		{fetch(obj{"a", raw(strings.Repeat("\x81\x01", 200000) + "\xa2é")}), abi.ReasonInvalidPayload, "payload is nested deeper than 32"},
+		{fetch(obj{"text", strings.Repeat("x", 1000), "a", nest(40, 1)}), abi.ReasonInvalidPayload, "payload is nested deeper than 32"},
 		{fetch(obj{"a", nest(40, nan), "b", nan}), abi.ReasonInvalidPayload, "payload is nested deeper than 32"},
 		{fetch(nest(40, 1)), abi.ReasonMalformedAction, "payload must be a mapping, not a list"},
 		{nest(40, 1), abi.ReasonMalformedAction, "the action must be a mapping, not a list"},
@@ -135,6 +136,9 @@ func TestFaultsMsgpack(t *testing.T) {
 		}
 		if got := showPayload(f.Action(2)); got != `{"b":u2}` {
 			t.Errorf("%.200v: its neighbour: %s", test.action, got)
+		}
+		if test.reason == abi.ReasonInvalidPayload && strings.Contains(detail, "deeper") && (len(f.Action(1).Base) > 128 || f.Action(1).Payload.Tag != abi.TagAbsent) {
+			t.Errorf("%.200v: its block has %d bytes", test.action, len(f.Action(1).Base))
 		}
 		if raw := string(f.Action(1).RawAction()); raw != string(mp(test.action)) {
 			t.Errorf("%.200v: raw %.200q", test.action, raw)

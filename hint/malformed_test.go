@@ -53,7 +53,7 @@ func TestMalformedJSON(t *testing.T) {
 		{`{"a":[1,2,3,4,5,6;7]}`, 17, "',' or ']'"}, {`{"a":[1}`, 7, "',' or ']'"}, {`{1:2}`, 1, "a string key"},
 		{`{"a":01}`, 5, "leading zero"}, {`{"a":-01}`, 6, "leading zero"}, {`{"a":-}`, 6, "a digit"}, {`{"a":+1}`, 5, "a value"}, {`{"a":.5}`, 5, "a value"}, {`{"a":1.}`, 7, "a digit"},
 		{`{"a":1.e5}`, 7, "a digit"}, {`{"a":1e}`, 7, "a digit"}, {`{"a":1e+}`, 8, "a digit"}, {`{"a":0x10}`, 6, "',' or '}'"}, {`{"a":[00]}`, 6, "leading zero"},
-		{`{"a":[1,02,3,4,5,6,7,8,9,10,11]}`, 8, "leading zero"}, {`{"a":[1,0123456789,3,4,5,6,7,8,9,10,11]}`, 8, "leading zero"}, {`{"a":[01234567890123456789,3,4,5,6,7,8,9,10,11]}`, 6, "leading zero"},
+		{`{"a":[1,02,3,4,5,6,7,8,9,10,11]}`, 8, "leading zero"}, {`{"a":[1,0123456789,3,4,5,6,7,8,9,10,11]}`, 8, "leading zero"}, {`{"a":[01234567890123456789,3,4,5,6,7,8,9,10,11]}`, 6, "leading zero"}, {`{"a":[1,01234567890123456789,3,4,5,6,7,8,9,10,11]}`, 8, "leading zero"},
 		{`{"a":NaN}`, 5, "a value"}, {`{"a":Infinity}`, 5, "a value"}, {`{"a":-Infinity}`, 6, "a digit"}, {`{"a":nul}`, 5, "expected null"}, {`{"a":nulL}`, 5, "expected null"}, {`{"a":True}`, 5, "a value"},
 		{`{"a":'x'}`, 5, "a value"}, {"{\"a\":\"x\ny\"}", 7, "a control character"}, {"{\"a\":\"longer than eight\x1f\"}", 23, "a control character"}, {"{\"a\":\"\x00\"}", 6, "a control character"},
 		{`{"a":"\x"}`, 6, "unknown escape"}, {`{"a":"\u12G4"}`, 10, "hexadecimal"}, {`{"a":"\u12"}`, 10, "hexadecimal"},
@@ -115,6 +115,17 @@ func TestMalformedMsgpack(t *testing.T) {
 	} {
 		refused(t, hint.FormatMsgpack, before+test.payload, at+test.offset, test.msg)
 	}
+	// What is too deep to be kept is still checked.
+	deep := "\x81\xa1a" + strings.Repeat("\x91", 32)
+	for _, test := range []struct{ value, msg string }{
+		{"\xa1\xff", "not UTF-8"}, {"\xd9\x01\xff", "not UTF-8"}, {"\xda\x00\x01\xff", "not UTF-8"}, {"\xdb\x00\x00\x00\x01\xff", "not UTF-8"}, {"\xc1", "0xc1"}, {"\x92\x01", "unexpected end"}, {"\x81\x01", "unexpected end"},
+		{"\xdc\x00\x02\x01", "unexpected end"}, {"\xdf\xff\xff\xff\xff\x01", "unexpected end"}, {"\xcd\x01", "unexpected end"}, {"\xcb1234567", "unexpected end"}, {"\xca123", "unexpected end"}, {"\xc4\x02x", "announced"}, {"\xc7\x02\x01x", "announced"}, {"\xd8\x01x", "announced"}, {"\xa2x", "announced"}, {"\x01\x02", "trailing"},
+	} {
+		var f hint.Frame
+		if err := f.Decode(hint.FormatMsgpack, []byte(before+deep+test.value), hint.Limits{}); err == nil || !strings.Contains(err.Error(), test.msg) {
+			t.Errorf("%q: %v", test.value, err)
+		}
+	}
 	// Lengths that say more than there is, before anything is reserved for them.
 	for _, test := range []string{
 		"\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xdb\xff\xff\xff\xff", "\xc6\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff\x01", "\xdc\xff\xff", "\xde\xff\xff", "\xda\xff\xff", "\xc5\xff\xff", "\xc8\xff\xff\x01",
@@ -136,6 +147,36 @@ func TestMalformedMsgpack(t *testing.T) {
 		{"\x81\xa7actions\x91\x82\x01\x02\x01\x02", 13, "duplicate key"}, {"\x82\xa1\xff\x01\xa7actions\x90", 2, "not UTF-8"}, {"\x81\xa7actions\x91\x81\xa9action_id\xa1\xff", 22, "not UTF-8"}, {"\x81\xa7actions\x91\xc1", 10, "0xc1"},
 	} {
 		refused(t, hint.FormatMsgpack, test.body, test.offset, test.msg)
+	}
+}
+
+// TestStringBytes puts every byte at every place of a string.
+func TestStringBytes(t *testing.T) {
+	for b := range 256 {
+		for at := range 26 {
+			text := []byte("abcdefghijklmnopqrstuvwxyz")
+			text[at] = byte(b)
+			body := []byte(`{"actions":[{"action_type":"t","payload":{"v":"` + string(text) + `"}}],"more":"more text"}`)
+			var f hint.Frame
+			for range 2 { // the second time the buffers have room
+				err := f.Decode(hint.FormatJSON, body, hint.Limits{})
+				good := b >= ' ' && b < 0x80 && b != '"' && b != '\\'
+				if (err == nil) != good && b != '\\' { // which may begin an escape
+					t.Fatalf("byte %#x at %d: %v", b, at, err)
+				}
+				if good && showPayload(f.Action(0)) != fmt.Sprintf(`{"v":%q}`, text) {
+					t.Fatalf("byte %#x at %d: %s", b, at, showPayload(f.Action(0)))
+				}
+			}
+			for n := range 27 { // strings of every short length
+				body := mp(envelope(fetch(obj{"v", raw(append([]byte{0xa0 | byte(n)}, text[:n]...)), "w", "more"})))
+				for range 2 {
+					if err := f.Decode(hint.FormatMsgpack, body, hint.Limits{}); (err == nil) != (b < 0x80 || at >= n) {
+						t.Fatalf("byte %#x at %d of %d: %v", b, at, n, err)
+					}
+				}
+			}
+		}
 	}
 }
 

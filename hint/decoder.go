@@ -11,10 +11,10 @@ import (
 	"github.com/kvrt/kvrt/abi"
 )
 
-// decoder reads one document. Finished nodes of the containers that are
-// still open wait on a stack; a container's nodes move to out in one run when it
-// closes, so that children lie before their parents and both encodings of one
-// document give the same bytes.
+// decoder reads one document. Finished nodes of the containers that are still open
+// wait on a stack; a container's nodes move to out in one run when it closes, so that
+// children lie before their parents and both encodings of one document give the same
+// bytes.
 type decoder struct {
 	src     []byte
 	msgpack bool

@@ -5,9 +5,24 @@
 //
 // Nothing here runs a guest. [Frame.Decode] is on the path of every hint: it makes one
 // pass over the body, builds no intermediate objects, and allocates nothing once a
-// frame's buffers have grown.
+// frame's buffers have grown. However an envelope was written, its frame is the same,
+// byte for byte.
 //
-// Integers are exact. A non-negative integer below 2^64 is a u64, a negative one down
-// to -2^63 an i64; every other JSON number is a double when a finite double holds its
-// magnitude and it is written with a fraction or an exponent, and number text else.
+// # Numbers
+//
+// Integers are exact: in [0, 2^64) a u64, in [-2^63, 0) an i64. A JSON integer beyond
+// that, or a JSON number with a fraction or an exponent that no finite double holds, is
+// kept as text; every other number is a double.
+//
+// # What is malformed
+//
+// An envelope is refused as a whole when it does not decode, is no mapping, or has no
+// list of actions. That includes a string that is not UTF-8, a surrogate without its
+// partner, a key twice in one map, a byte order mark, bytes after the document, a
+// length that says more than there is, and JSON that nests deeper than 32. The nesting
+// counts from the document's root. Keys that mean nothing are ignored, but what they
+// hold is checked all the same.
+//
+// Everything else is the fault of one action ([ActionView.Fault]), msgpack that nests
+// deeper than 32 and msgpack's NaN and infinities among it.
 package hint

@@ -4,7 +4,13 @@ import "github.com/kvrt/kvrt/abi"
 
 // Document turns whole JSON or msgpack documents into trees. The zero value is ready;
 // a Document that is used again allocates nothing.
-type Document struct{ d decoder }
+type Document struct {
+	// MaxBytes bounds what Append makes of dst: a tree takes up to 16 bytes for one
+	// byte of its document. 0 stands for 2 GiB, which is what offsets can reach.
+	MaxBytes int
+
+	d decoder
+}
 
 // Append appends the tree of the document src to dst and returns its root, whose base
 // is dst: the tree may become a part of a frame that dst holds. On an error, a
@@ -13,7 +19,11 @@ type Document struct{ d decoder }
 func (t *Document) Append(dst []byte, format Format, src []byte) ([]byte, abi.Node, error) {
 	d := &t.d
 	was := len(dst)
-	d.begin(src, dst, maxOffset)
+	limit := maxOffset
+	if t.MaxBytes > 0 {
+		limit = min(limit, t.MaxBytes)
+	}
+	d.begin(src, dst, limit)
 	d.msgpack = format == FormatMsgpack
 	root, ok := d.whole(format)
 	out := d.out

@@ -192,6 +192,14 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%.20q: %v", test.body, err)
 		}
 	}
+	doc.MaxBytes = 100
+	if _, _, err := doc.Append(frame, hint.FormatJSON, []byte("[1,2]")); err != nil {
+		t.Error(err)
+	}
+	if out, _, err := doc.Append(frame, hint.FormatJSON, []byte("[1,2,3,4,5,6,7,8,9,10,11,12]")); err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") || !bytes.Equal(out, frame) {
+		t.Error(err)
+	}
+	doc.MaxBytes = 0
 	for _, body := range []string{"5", `"x"`, "null", "[1,2]", strings.Repeat("[", 32) + strings.Repeat("]", 32)} {
 		if _, _, err := doc.Append(nil, hint.FormatJSON, []byte(body)); err != nil {
 			t.Error(err)

@@ -224,8 +224,8 @@ func (f *Frame) Action(i int) ActionView {
 	}
 }
 
-// ActionView is one action of a [Frame]. All of it are views of the frame or of the
-// body, valid as long as they are.
+// ActionView is one action of a [Frame]. Everything in it is a view of the frame or of
+// the body, valid as long as they are.
 type ActionView struct {
 	ID, Type, Version []byte // nil when not sent, empty when sent empty
 

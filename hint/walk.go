@@ -35,10 +35,12 @@ func (f *Frame) decode(format Format, maxActions int) bool {
 	nodes, side := len(d.nodes), len(d.side)
 	left, pos := d.open(start, abi.TagMap)
 	var seen uint8
-	if p := f.usualEnvelope(max(pos, 0)); p > 0 && (left < 0 || left > 2) {
-		seen, pos = seenProtocol|seenMessage, p
-		if d.msgpack {
-			left -= 2
+	if left < 0 || left > 2 {
+		if p := f.usualEnvelope(pos); p > 0 {
+			seen, pos = seenProtocol|seenMessage, p
+			if d.msgpack {
+				left -= 2
+			}
 		}
 	}
 	for left != 0 {

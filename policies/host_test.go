@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/log"
@@ -44,8 +43,7 @@ func newHosts(t *testing.T, name string) *hosts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The deadline leaves room for an interpreter under the race detector.
-	limits := runtime.Limits{Instances: 1, Deadline: time.Minute}
+	limits := runtime.Limits{Instances: 1}
 	return &hosts{t, name, wasm, manifest, limits, map[string]*host{}}
 }
 

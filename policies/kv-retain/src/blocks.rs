@@ -1,7 +1,7 @@
 //! The schema {execute_at, include_current_request, block_hashes, priority,
 //! ttl_seconds}, which names blocks instead of token ranges.
 
-use core::cmp::Ordering;
+use crate::MAX_TEXTS;
 use kvrt::{abi::*, reject, Answer, Value};
 
 /// The keys that make a payload one of this schema.
@@ -19,6 +19,9 @@ pub fn judge(payload: Value) -> Answer {
     match check(payload) {
         Ok(()) => Answer::Accept,
         Err(Fault::Text(text)) => reject!(REASON_INVALID_PAYLOAD, "{}", text),
+        Err(Fault::Many) => {
+            reject!(REASON_LIMIT_EXCEEDED, "at most {} block_hashes as text; more must all be integers", MAX_TEXTS)
+        }
         Err(Fault::Hash(i)) => reject!(
             REASON_INVALID_PAYLOAD,
             "block_hashes[{}] must be an integer in [0, 2^64), or its decimal text without leading zeros",
@@ -30,6 +33,7 @@ pub fn judge(payload: Value) -> Answer {
 enum Fault {
     Text(&'static str),
     Hash(usize),
+    Many,
 }
 
 fn check(p: Value) -> Result<(), Fault> {
@@ -46,6 +50,9 @@ fn check(p: Value) -> Result<(), Fault> {
         return fail("block_hashes must be a list");
     }
     if hashes.hashes().is_none() {
+        if hashes.len() > MAX_TEXTS {
+            return Err(Fault::Many);
+        }
         if let Some(i) = hashes.elems().position(|h| h.u64().is_none() && !h.str().map_or(false, is_hash)) {
             return Err(Fault::Hash(i));
         }
@@ -92,33 +99,27 @@ fn is_hash(text: &str) -> bool {
         [b'0', rest @ ..] => rest.is_empty(),
         _ => b.len() <= MAX.len(),
     };
-    let words = b.chunks_exact(8);
-    let rest = words.remainder();
-    canonical
-        && words.map(word).all(eight_digits)
-        && rest.iter().all(u8::is_ascii_digit)
-        && (b.len() < MAX.len() || at_most_max(b))
+    canonical && digits(b) && (b.len() < MAX.len() || at_most_max(b))
 }
 
 const MAX: &[u8; 20] = b"18446744073709551615";
 
-/// Compares the text of 20 digits with that of 2^64-1.
-fn at_most_max(b: &[u8]) -> bool {
-    for (x, max) in b.chunks(8).zip(MAX.chunks(8)) {
-        match word(x).cmp(&word(max)) {
-            Ordering::Less => return true,
-            Ordering::Greater => return false,
-            Ordering::Equal => {}
-        }
+fn digits(b: &[u8]) -> bool {
+    let word = |w: &[u8]| w.try_into().map_or(false, |w| eight_digits(u64::from_le_bytes(w)));
+    if b.len() < 8 {
+        return b.iter().all(u8::is_ascii_digit);
     }
-    true
+    // The last word may overlap the one before.
+    b.chunks_exact(8).all(word) && b.get(b.len() - 8..).map_or(false, word)
 }
 
-/// Up to eight bytes as a number, the first one the most significant.
-fn word(b: &[u8]) -> u64 {
-    match b.try_into() {
-        Ok(eight) => u64::from_be_bytes(eight),
-        Err(_) => b.iter().fold(0, |w, x| w << 8 | *x as u64),
+/// Compares the text of 20 digits with that of 2^64-1. Nearly always the first two say
+/// it.
+fn at_most_max(b: &[u8]) -> bool {
+    match b {
+        [b'1', b'0'..=b'7', ..] => true,
+        [b'1', b'8', ..] => b.iter().zip(MAX).find(|(x, max)| x != max).map_or(true, |(x, max)| x < max),
+        _ => false,
     }
 }
 

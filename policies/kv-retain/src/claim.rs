@@ -1,9 +1,9 @@
 //! The schema {scope, directives}, as vLLM defines it.
 
 use crate::order::{Order, Point, Rise};
-use crate::{Mode, Quoted, MAX_DIRECTIVES};
+use crate::{Mode, Quoted, MAX_DIRECTIVES, MAX_IN_VAIN, MAX_SCOPE};
 use core::fmt;
-use kvrt::Value;
+use kvrt::{is, Value};
 
 /// The highest priority.
 const MAX_PRIORITY: u64 = 100;
@@ -14,9 +14,11 @@ const MAX_DURATION: f64 = 2_592_000.0;
 #[derive(Clone, Copy)]
 pub enum Fault<'a> {
     ScopeKind,
+    ScopeLength,
     ScopeShared,
     DirectivesKind,
     Directives,
+    InVain,
     Directive,
     Unknown(Value<'a>),
     Priority,
@@ -32,9 +34,11 @@ impl fmt::Display for Fault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Fault::ScopeKind => "scope must be a string or null",
+            Fault::ScopeLength => "scope must be at most 4096 bytes long",
             Fault::ScopeShared => "kv.retain actions in one envelope must share a scope",
             Fault::DirectivesKind => "directives must be a list",
             Fault::Directives => "at most 128 directives per envelope",
+            Fault::InVain => "at most 512 directives in rejected actions per envelope",
             Fault::Directive => "each directive must be an object",
             Fault::Unknown(directive) => return unknown_fields(*directive, f),
             Fault::Priority => "priority must be an integer in [0, 100]",
@@ -62,20 +66,23 @@ pub struct Claims<'a> {
     mode: Mode,
     scope: Option<Option<&'a str>>, // what the first of them set
     directives: usize,
+    in_vain: usize, // directives of claims that were not sound
     order: Order, // of all directives taken in
     own: Order,   // of the claim that is judged
 }
 
 impl<'a> Claims<'a> {
     pub fn new(mode: Mode) -> Claims<'a> {
-        Claims { mode, scope: None, directives: 0, order: Order::new(), own: Order::new() }
+        Claims { mode, scope: None, directives: 0, in_vain: 0, order: Order::new(), own: Order::new() }
     }
 
     /// Judges one claim and takes it in when it is sound.
     pub fn add(&mut self, payload: Value<'a>) -> Result<Verdict, Fault<'a>> {
         let scope = payload.get("scope");
-        if !scope.is_absent() && !scope.is_null() && scope.str().is_none() {
-            return Err(Fault::ScopeKind);
+        match scope.str() {
+            Some(s) if s.len() > MAX_SCOPE => return Err(Fault::ScopeLength),
+            None if !scope.is_absent() && !scope.is_null() => return Err(Fault::ScopeKind),
+            _ => {}
         }
         let list = payload.get("directives");
         if !list.is_array() {
@@ -86,7 +93,18 @@ impl<'a> Claims<'a> {
             return Err(Fault::Directives);
         }
         let keep = list.len().min(room);
+        if self.in_vain + keep > MAX_IN_VAIN {
+            return Err(Fault::InVain);
+        }
+        self.in_vain += keep; // until they turn out to be sound
+        self.judge(list, keep, scope.str())?;
+        self.in_vain -= keep;
+        self.scope = Some(scope.str());
+        self.directives += keep;
+        Ok(if keep < list.len() { Verdict::Cut(keep) } else { Verdict::Whole })
+    }
 
+    fn judge(&mut self, list: Value<'a>, keep: usize, scope: Option<&'a str>) -> Result<(), Fault<'a>> {
         self.own.clear();
         for directive in list.elems().take(keep) {
             self.own.add(read(directive)?);
@@ -94,7 +112,7 @@ impl<'a> Claims<'a> {
         if let Some(rise) = self.own.rise() {
             return Err(Fault::Rises(rise));
         }
-        if self.scope.map_or(false, |shared| shared != scope.str()) {
+        if self.scope.map_or(false, |shared| shared != scope) {
             return Err(Fault::ScopeShared);
         }
         if self.mode == Mode::Strict {
@@ -103,9 +121,7 @@ impl<'a> Claims<'a> {
             }
             self.order.merge(&self.own);
         }
-        self.scope = Some(scope.str());
-        self.directives += keep;
-        Ok(if keep < list.len() { Verdict::Cut(keep) } else { Verdict::Whole })
+        Ok(())
     }
 }
 
@@ -173,12 +189,6 @@ fn integer(val: Value) -> Field {
 fn is_duration(val: Value) -> bool {
     let seconds = val.u64().map(|d| d as f64).or_else(|| val.f64());
     seconds.map_or(false, |d| (0.0..=MAX_DURATION).contains(&d))
-}
-
-/// Compares with a literal. Unrolled, it beats a call of memcmp by far.
-#[inline(always)]
-fn is(key: &str, literal: &str) -> bool {
-    key.len() == literal.len() && key.bytes().eq(literal.bytes())
 }
 
 /// What a directive may say.

@@ -16,6 +16,20 @@ const MAX_ACTIONS: usize = 16;
 /// How many directives these may have together.
 const MAX_DIRECTIVES: usize = 128;
 
+// What a sender may make this handler look at. Beyond that it says so instead of running
+// out of fuel, which would cost the instance.
+
+/// Keys of a payload.
+const MAX_KEYS: usize = 256;
+/// Bytes of a version.
+const MAX_VERSION: usize = 64;
+/// Bytes of a scope.
+const MAX_SCOPE: usize = 4096;
+/// Directives of claims that are rejected.
+const MAX_IN_VAIN: usize = 512;
+/// Block hashes, unless all are integers.
+const MAX_TEXTS: usize = 4096;
+
 /// What becomes of an envelope that asks for more than it may.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -67,6 +81,9 @@ impl Handler for Retain {
         if !payload.is_map() {
             return reject!(REASON_MALFORMED_ACTION, "payload must be a mapping, not {}", payload.kind());
         }
+        if payload.len() > MAX_KEYS {
+            return reject!(REASON_LIMIT_EXCEEDED, "payload has {} keys, at most {} are allowed", payload.len(), MAX_KEYS);
+        }
         let answer = match schema(payload) {
             Schema::Blocks => blocks::judge(payload),
             Schema::Mixed(key) => {
@@ -87,33 +104,17 @@ impl Retain {
         let mut claims = Claims::new(self.mode);
         for earlier in envelope.before(action.position()) {
             let payload = earlier.payload();
-            if supported(earlier.version()) && matches!(schema(payload), Schema::Claim) {
+            if supported(earlier.version()) && payload.len() <= MAX_KEYS && matches!(schema(payload), Schema::Claim) {
                 let _ = claims.add(payload);
             }
         }
         match claims.add(action.payload()) {
             Ok(Verdict::Whole) => Answer::Accept,
-            Ok(Verdict::Cut(keep)) => Answer::Write(cut(action, keep)),
-            Err(fault @ Fault::Directives) => reject!(REASON_LIMIT_EXCEEDED, "{}", fault),
+            Ok(Verdict::Cut(keep)) => Answer::Write(Writer::shorten(action, "directives", keep)),
+            Err(fault @ (Fault::Directives | Fault::InVain | Fault::ScopeLength)) => reject!(REASON_LIMIT_EXCEEDED, "{}", fault),
             Err(fault) => reject!(REASON_INVALID_PAYLOAD, "{}", fault),
         }
     }
-}
-
-/// The action with the first `keep` of its directives.
-fn cut(action: Action, keep: usize) -> Writer {
-    let payload = action.payload();
-    let mut entries = payload.entries();
-    Writer::rewrite(action, |w| {
-        w.map_with(payload.len(), |w, _| {
-            let (key, val) = entries.next().unwrap_or((Value::ABSENT, Value::ABSENT));
-            let val = match key.str() {
-                Some("directives") => w.array_with(keep, |w, i| w.copy(val.elem(i))),
-                _ => w.copy(val),
-            };
-            (w.copy(key), val)
-        })
-    })
 }
 
 /// Two schemas go by the name kv.retain, told apart by their keys.
@@ -144,6 +145,7 @@ fn schema(payload: Value) -> Schema {
 fn supported(version: Option<&str>) -> bool {
     match version {
         None => true,
+        Some(v) if v.len() > MAX_VERSION => false,
         Some(v) => {
             let major = v.split('.').next().unwrap_or_default();
             major.bytes().all(|b| b.is_ascii_digit()) && major.trim_start_matches('0') == "1"

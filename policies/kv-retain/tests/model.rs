@@ -26,12 +26,15 @@ fn model(claims: &[Claim], strict: bool) -> Vec<Option<usize>> {
         sorted.windows(2).any(|w| w[1].priority > w[0].priority)
     };
     let (mut all, mut count, mut scope, mut out) = (Vec::new(), 0, None, Vec::new());
+    let mut in_vain = 0;
     for (i, claim) in claims.iter().enumerate() {
         let room = 128 - count;
         let kept: Vec<_> = claim.directives.iter().take(room).cloned().collect();
         let together = [all.clone(), kept.clone()].concat();
-        let sound = i < 16
+        let looked_at = i < 16
             && (kept.len() == claim.directives.len() || !strict && !kept.is_empty())
+            && in_vain + kept.len() <= 512;
+        let sound = looked_at
             && kept.iter().all(|d| d.sound)
             && !rises(&kept)
             && scope.map_or(true, |s| s == claim.scope)
@@ -40,6 +43,9 @@ fn model(claims: &[Claim], strict: bool) -> Vec<Option<usize>> {
             all = together;
             count += kept.len();
             scope = Some(claim.scope);
+        }
+        if looked_at && !sound {
+            in_vain += kept.len();
         }
         out.push(sound.then(|| kept.len()));
     }

@@ -18,13 +18,19 @@
 #include "kvrt.h"
 
 // KV_OPEN_ENTRIES is how many entries the maps that are open together may have, and
-// KV_OPEN_MAPS how many may be open; a payload copied with kv_payload has no such limit.
+// KV_OPEN_MAPS how many may be open.
 #ifndef KV_OPEN_ENTRIES
 #define KV_OPEN_ENTRIES 64
 #endif
 #define KV_OPEN_MAPS 8
+// KV_MAX_ACTIONS is how many actions an envelope may have, and KV_MAX_COPIED how many
+// values an answer may copy: a sender decides how many there are, and the guest's fuel
+// is no more than it has.
 #ifndef KV_MAX_ACTIONS
 #define KV_MAX_ACTIONS 64
+#endif
+#ifndef KV_MAX_COPIED
+#define KV_MAX_COPIED 4096
 #endif
 
 static struct {
@@ -36,6 +42,7 @@ static struct {
     uint32_t at[KV_MAX_ACTIONS];  // their offsets in the frame
     kvrt_entry_t open[KV_OPEN_ENTRIES];
     uint32_t entries;             // of all open maps
+    uint32_t copied;              // values
     struct {
         uint32_t first; // its first entry in open
         kv_str key;     // under which its parent holds it
@@ -44,23 +51,34 @@ static struct {
     bool failed;
 } kv_out;
 
-// kv_take appends n bytes, 8-byte aligned and zero; NULL when there is no room.
-static char *kv_take(uint32_t n)
+// kv_room appends n bytes, 8-byte aligned; NULL when there is no room. What they hold
+// is left over, but for the last eight, which are zero.
+static char *kv_room(uint32_t n)
 {
     char *p = kv_out.failed ? 0 : kv_alloc(n);
     if (!p) {
         kv_out.failed = true;
         return 0;
     }
-    __builtin_memset(p, 0, (n + 7) & ~7u);
     kv_out.end = p + ((n + 7) & ~7u);
+    if (n > 0)
+        __builtin_memset(kv_out.end - 8, 0, 8);
+    return p;
+}
+
+// kv_take is kv_room for a record: all zero.
+static char *kv_take(uint32_t n)
+{
+    char *p = kv_room(n);
+    if (p)
+        __builtin_memset(p, 0, n);
     return p;
 }
 
 static void kv_begin(void)
 {
     kv_out.frame = kv_out.action = 0;
-    kv_out.count = kv_out.entries = kv_out.depth = 0;
+    kv_out.count = kv_out.entries = kv_out.depth = kv_out.copied = 0;
     kv_out.failed = false;
     kv_heap_reset();
     kv_out.answer = kv_take(sizeof(kvrt_answer_t));
@@ -69,7 +87,7 @@ static void kv_begin(void)
 // kv_bytes appends bytes and returns their offset from base.
 static uint32_t kv_bytes(const char *base, const void *p, uint32_t n)
 {
-    char *at = kv_take(n > 0 ? n : 1);
+    char *at = kv_room(n > 0 ? n : 1);
     if (!at)
         return 0;
     __builtin_memcpy(at, p, n);
@@ -104,6 +122,10 @@ KV_INLINE kv_value kv_of_hashes(kv_hashes h)
 static kvrt_node_t kv_copy(const char *base, kv_value v)
 {
     kvrt_node_t out = {.tag = v.tag, .ext = v.ext, .len = v.len, .val = v.val};
+    if (++kv_out.copied > KV_MAX_COPIED)
+        kv_out.failed = true;
+    if (kv_out.failed)
+        return out;
     switch (v.tag) {
     case KVRT_TAG_NUMBER: case KVRT_TAG_STRING: case KVRT_TAG_BYTES: case KVRT_TAG_EXT:
         out.val = kv_bytes(base, v.base + v.val, v.len);
@@ -114,7 +136,7 @@ static kvrt_node_t kv_copy(const char *base, kv_value v)
     case KVRT_TAG_ARRAY: case KVRT_TAG_MAP: {
         // A map is its keys and values in turn.
         uint32_t nodes = v.tag == KVRT_TAG_MAP ? v.len * 2 : v.len;
-        char *to = kv_take(nodes * (uint32_t)sizeof(kvrt_node_t));
+        char *to = kv_room(nodes * (uint32_t)sizeof(kvrt_node_t));
         out.val = to ? (uint64_t)(to - base) : 0;
         for (uint32_t i = 0; i < nodes && !kv_out.failed; i++)
             ((kvrt_node_t *)to)[i] = kv_copy(base, kv_node(v.base, (const kvrt_node_t *)(v.base + v.val) + i));
@@ -232,7 +254,7 @@ KV_UNUSED static void kv_envelope_begin(kv_str protocol_version, kv_str message_
 static kv_answer kv_answer_with(char *body)
 {
     if (kv_out.failed)
-        return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "the answer does not fit the guest's memory");
+        return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "the answer is too large");
     kvrt_answer_t *a = (kvrt_answer_t *)kv_out.answer;
     a->status = KVRT_STATUS_ACCEPTED;
     a->body = (kvrt_span_t){(uint32_t)(body - kv_out.answer), (uint32_t)(kv_out.end - body)};

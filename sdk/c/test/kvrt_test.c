@@ -185,7 +185,7 @@ static void building(void)
         "\"made\":{\"null\":null,\"bool\":true,\"u64\":18446744073709551615,\"deeper\":{\"f64\":0.5,\"text\":\"\"},\"hashes\":[1,2],\"none\":[]}}}");
     r = handle("{\"do\": \"overflow\"}");
     CHECK(r.reason == KVRT_REASON_LIMIT_EXCEEDED);
-    CHECK_TEXT(r.detail, "the answer does not fit the guest's memory");
+    CHECK_TEXT(r.detail, "the answer is too large");
 
     CHECK_TEXT(stub_parse("{\"t.1\": {\"a\": 1}, \"t.2\": 5}", "r1").body, "{\"protocol_version\":\"0.1\",\"message_id\":\"r1\",\"actions\":["
         "{\"action_id\":\"x\",\"action_type\":\"t.1\",\"action_version\":\"\",\"payload\":{\"a\":1}},"

@@ -43,7 +43,6 @@ macro_rules! reject {
 pub struct Text {
     bytes: [u8; Text::MAX],
     len: usize,
-    full: bool,
 }
 
 impl Text {
@@ -52,8 +51,8 @@ impl Text {
     /// Formats a text.
     #[inline(never)]
     pub fn new(args: fmt::Arguments) -> Text {
-        let mut t = Text { bytes: [0; Text::MAX], len: 0, full: false };
-        let _ = t.write_fmt(args);
+        let mut t = Text { bytes: [0; Text::MAX], len: 0 };
+        let _ = t.write_fmt(args); // an error says that the rest was cut
         t
     }
 
@@ -68,18 +67,18 @@ impl Text {
 }
 
 impl Write for Text {
+    /// Fails once the text is full, so that formatting stops there.
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let mut n = s.len().min(Text::MAX - self.len);
         while !s.is_char_boundary(n) {
             n -= 1;
         }
-        if self.full {
-            return Ok(());
-        }
-        self.full = n < s.len();
         if let (Some(to), Some(from)) = (self.bytes.get_mut(self.len..self.len + n), s.as_bytes().get(..n)) {
             to.copy_from_slice(from);
             self.len += n;
+        }
+        if n < s.len() {
+            return Err(fmt::Error);
         }
         Ok(())
     }

@@ -45,5 +45,5 @@ pub use answer::{Answer, Text};
 pub use frame::{Action, Context, Document, Envelope, Worker};
 pub use host::*;
 pub use role::{no_parameters, Handler, Parser, Policy};
-pub use value::{Elems, Entries, Value};
+pub use value::{is, Elems, Entries, Value};
 pub use write::{Node, Writer};

@@ -205,6 +205,12 @@ impl<'a> Value<'a> {
         Value::ABSENT
     }
 
+    /// Where the value of a key lies, from the tree's base.
+    pub(crate) fn offset_of(self, key: &str) -> Option<usize> {
+        let entry = self.entries().position(|(k, _)| k.str() == Some(key))?;
+        Some(self.val as usize + entry * SIZE_ENTRY + OFF_ENTRY_VAL)
+    }
+
     /// The nodes or entries of a container of that tag, each of `size` bytes.
     fn slots(self, tag: u8, size: usize) -> core::slice::ChunksExact<'a, u8> {
         let at = self.val as usize;
@@ -231,12 +237,38 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Compares eight bytes at a time: the host's memcmp is none, and the one that comes
-/// with the compiler goes byte by byte.
+/// Compares text with a literal: `is(mode, "copy")`. Inlined, it takes a step for each
+/// eight bytes, where `==` calls a memcmp that goes byte by byte.
+#[inline(always)]
+pub fn is(text: &str, literal: &str) -> bool {
+    same(text.as_bytes(), literal.as_bytes())
+}
+
+#[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
-    let (words, others) = (a.chunks_exact(8), b.chunks_exact(8));
-    let (rest, other) = (words.remainder(), others.remainder());
-    words.zip(others).all(|(x, y)| u64_at(x, 0) == u64_at(y, 0)) && rest.iter().eq(other)
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at + 8 <= b.len() {
+        if u64_at(a, at) != u64_at(b, at) {
+            return false;
+        }
+        at += 8;
+    }
+    if at + 4 <= b.len() {
+        if u32_at(a, at) != u32_at(b, at) {
+            return false;
+        }
+        at += 4;
+    }
+    while at < b.len() {
+        if a.get(at) != b.get(at) {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// The elements of an array, see [`Value::elems`].

@@ -25,12 +25,15 @@ pub use crate::abi::Node;
 ///
 /// Values are written first and then put into the map or array that holds them. What
 /// finds no room is remembered, and the answer becomes `limit_exceeded`: there is
-/// nothing to check between. One writer lives at a time.
+/// nothing to check between. The same goes for more than [`Writer::COPIED`] values that
+/// are copied: a sender decides how many there are, and the guest's fuel is no more
+/// than it has. One writer lives at a time.
 pub struct Writer {
     mem: Memory,
     body: usize,   // where the envelope or the lone action begins
     base: usize,   // what the offsets of nodes count from: the open action
     count: usize,
+    copied: usize,
     at: [u32; Writer::ACTIONS],
     envelope: bool,
 }
@@ -38,9 +41,11 @@ pub struct Writer {
 impl Writer {
     /// How many actions one envelope may have here.
     pub const ACTIONS: usize = 64;
+    /// How many values may be copied into one answer.
+    pub const COPIED: usize = 4096;
 
     fn new(envelope: bool) -> Writer {
-        let mut w = Writer { mem: Memory::new(), body: 0, base: 0, count: 0, at: [0; Writer::ACTIONS], envelope };
+        let mut w = Writer { mem: Memory::new(), body: 0, base: 0, count: 0, copied: 0, at: [0; Writer::ACTIONS], envelope };
         w.mem.take(SIZE_ANSWER);
         w.body = w.mem.len();
         w
@@ -62,6 +67,22 @@ impl Writer {
     pub fn rewrite(action: Action, payload: impl FnOnce(&mut Writer) -> Node) -> Writer {
         let mut w = Writer::new(false);
         w.action(action.id(), action.action_type(), action.version(), payload);
+        w
+    }
+
+    /// The action with only the first `keep` elements of the list under a key of its
+    /// payload: a copy of the record, however large, with one number changed. The list's
+    /// elements must not be integers, which have a form of their own.
+    pub fn shorten(action: Action, key: &str, keep: usize) -> Writer {
+        let mut w = Writer::new(false);
+        let at = w.mem.take(0);
+        w.bytes_at(action.record);
+        w.mem.put(at + OFF_ACTION_RAW, &[0; SIZE_SPAN]);
+        w.mem.put_u32(at + OFF_ACTION_RAW_FORMAT, 0);
+        match action.payload().offset_of(key) {
+            Some(node) => w.mem.put_u32(at + node + OFF_NODE_LEN, keep as u32),
+            None => w.mem.fail(),
+        }
         w
     }
 
@@ -93,9 +114,13 @@ impl Writer {
 
     /// Appends bytes and returns their offset from the base.
     fn bytes(&mut self, b: &[u8]) -> u64 {
-        let at = self.mem.take(b.len().max(1));
+        (self.bytes_at(b) - self.base) as u64
+    }
+
+    fn bytes_at(&mut self, b: &[u8]) -> usize {
+        let at = self.mem.room(b.len().max(1));
         self.mem.put(at, b);
-        (at - self.base) as u64
+        at
     }
 
     fn run(&mut self, tag: u8, ext: u8, len: usize, b: &[u8]) -> Node {
@@ -129,7 +154,7 @@ impl Writer {
 
     /// An array of integers.
     pub fn hashes(&mut self, h: &[u64]) -> Node {
-        let at = self.mem.take(h.len() * 8);
+        let at = self.mem.room(h.len() * 8);
         for (i, x) in h.iter().enumerate() {
             self.mem.put(at + i * 8, &x.to_le_bytes());
         }
@@ -146,7 +171,7 @@ impl Writer {
 
     /// A map of `n` entries, written as `entry` is asked for them.
     pub fn map_with(&mut self, n: usize, mut entry: impl FnMut(&mut Writer, usize) -> (Node, Node)) -> Node {
-        let at = self.mem.take(n * SIZE_ENTRY);
+        let at = self.mem.room(n * SIZE_ENTRY);
         for i in 0..n {
             let (key, val) = entry(self, i);
             self.mem.put_node(at + i * SIZE_ENTRY + OFF_ENTRY_KEY, key);
@@ -157,7 +182,7 @@ impl Writer {
 
     /// An array of `n` elements, written as `elem` is asked for them.
     pub fn array_with(&mut self, n: usize, mut elem: impl FnMut(&mut Writer, usize) -> Node) -> Node {
-        let at = self.mem.take(n * SIZE_NODE);
+        let at = self.mem.room(n * SIZE_NODE);
         let mut ints = n > 0;
         for i in 0..n {
             let node = elem(self, i);
@@ -176,6 +201,13 @@ impl Writer {
     /// A copy of a value with all below it.
     pub fn copy(&mut self, v: Value) -> Node {
         let (base, node) = v.raw();
+        self.copied += 1;
+        if self.copied > Writer::COPIED {
+            self.mem.fail();
+        }
+        if self.mem.failed {
+            return self.null();
+        }
         let run = |len: usize| base.get(node.val as usize..).and_then(|b| b.get(..len)).unwrap_or(&[]);
         match node.tag {
             TAG_NUMBER | TAG_STRING | TAG_BYTES | TAG_EXT => self.run(node.tag, node.ext, node.len as usize, run(node.len as usize)),
@@ -214,7 +246,7 @@ impl Writer {
     }
 
     pub(crate) fn no_room() -> Text {
-        Text::new(format_args!("the answer does not fit the guest's memory"))
+        Text::new(format_args!("the answer is too large"))
     }
 }
 
@@ -252,23 +284,30 @@ impl Memory {
         self.failed = true;
     }
 
-    /// Appends n zero bytes, 8-byte aligned, and returns where they are. Without room
-    /// that is the beginning, and the writer has failed.
-    fn take(&mut self, n: usize) -> usize {
+    /// Appends n bytes, 8-byte aligned, and returns where they are. What they hold is left
+    /// over, but for the last eight, which are zero. Without room that is the end, and
+    /// the writer has failed.
+    fn room(&mut self, n: usize) -> usize {
         let at = self.len;
         match at.checked_add(n).and_then(|end| end.checked_add(7)) {
             Some(end) if !self.failed && self.reserve(end & !7) => {
                 self.len = end & !7;
-                if let Some(new) = self.bytes().get_mut(at..) {
-                    new.fill(0);
+                if self.len > at {
+                    self.put(self.len - 8, &[0; 8]);
                 }
-                at
             }
-            _ => {
-                self.failed = true;
-                at
-            }
+            _ => self.failed = true,
         }
+        at
+    }
+
+    /// Appends n zero bytes.
+    fn take(&mut self, n: usize) -> usize {
+        let at = self.room(n);
+        if let Some(new) = self.bytes().get_mut(at..) {
+            new.fill(0);
+        }
+        at
     }
 
     #[cfg(target_arch = "wasm32")]

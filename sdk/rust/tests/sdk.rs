@@ -183,7 +183,7 @@ fn parsing() {
     assert_eq!(parse(&Guest, "not JSON", None).body.as_deref(), Some(r#"{"protocol_version":"0.1","message_id":"","actions":[]}"#));
     let many: Vec<String> = (0..=Writer::ACTIONS).map(|i| format!(r#""{}":1"#, i)).collect();
     let got = parse(&Guest, &format!("{{{}}}", many.join(",")), None);
-    assert_eq!((got.reason, got.detail.as_str()), (REASON_LIMIT_EXCEEDED, "the answer does not fit the guest's memory"));
+    assert_eq!((got.reason, got.detail.as_str()), (REASON_LIMIT_EXCEEDED, "the answer is too large"));
 }
 
 #[test]

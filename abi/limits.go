@@ -3,14 +3,13 @@ package abi
 // Defaults of a host. An operator may set others for a guest; a manifest may ask for
 // more. A guest that stays within the defaults runs on every host of version 1.
 const (
-	DefaultMemory         = 1 << 20 // bytes of linear memory
-	DefaultDeadlineMS     = 50      // one role call
-	DefaultInitDeadlineMS = 1000    // each of _initialize, the first kvrt_arena and kvrt_init
-	DefaultFuel           = 200_000 // one role call
-	DefaultCallDepth      = 256 << 10
-	MaxLogLines           = 16   // lines of one call
-	MaxLogLine            = 1024 // bytes of one line
-	FirstArena            = 4096 // bytes that kvrt_arena is asked for first, at least
+	DefaultMemory    = 1 << 20     // bytes of linear memory
+	DefaultFuel      = 200_000     // one role call
+	DefaultInitFuel  = 100_000_000 // _initialize, the first kvrt_arena and kvrt_init together
+	DefaultCallDepth = 256 << 10
+	MaxLogLines      = 16   // lines of one call
+	MaxLogLine       = 1024 // bytes of one line
+	FirstArena       = 4096 // bytes that kvrt_arena is asked for first, at least
 )
 
 func limits() []Limit {
@@ -22,9 +21,8 @@ func limits() []Limit {
 		{"MaxLogLine", MaxLogLine, "bytes", "What is kept of a log line."},
 		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},
 		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
-		{"DefaultDeadline", DefaultDeadlineMS, "ms", "One role call, or one kvrt_idle. Past it the instance is stopped: handler_timeout."},
-		{"DefaultInitDeadline", DefaultInitDeadlineMS, "ms", "Each of _initialize, the first kvrt_arena and kvrt_init."},
-		{"DefaultFuel", DefaultFuel, "fuel", "One role call, on a host that meters fuel. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
-		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth, on a host that meters fuel: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
+		{"DefaultFuel", DefaultFuel, "fuel", "One role call with what its host functions cost. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
+		{"DefaultInitFuel", DefaultInitFuel, "fuel", "_initialize, the first kvrt_arena and kvrt_init together; and the call of each role before the guest is offered."},
+		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
 	}
 }

@@ -52,10 +52,10 @@ const embeddedPrefix = "embedded:"
 // GuestLimits bounds the calls of one guest. A zero field leaves the choice to the
 // guest's manifest and the runtime's default.
 type GuestLimits struct {
-	Fuel      uint64        // instructions per role call
-	Memory    Size          // linear memory of one instance, a multiple of 64 KiB
-	Instances int           // size of the instance pool
-	Deadline  time.Duration // wall time of one call
+	Fuel      uint64 // instructions per role call
+	InitFuel  uint64 // instructions for the start of an instance
+	Memory    Size   // linear memory of one instance, a multiple of 64 KiB
+	Instances int    // size of the instance pool
 }
 
 // OnError says what a failing call does to its request.

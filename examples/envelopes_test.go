@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
@@ -124,7 +123,7 @@ func builtIn(t *testing.T) *runtime.Runtime {
 		if !ok {
 			t.Fatalf("no module %s", name)
 		}
-		specs = append(specs, runtime.GuestSpec{Name: g.Name, Module: wasm, Grants: g.Grants, Limits: runtime.Limits{Instances: 1, Deadline: time.Minute}})
+		specs = append(specs, runtime.GuestSpec{Name: g.Name, Module: wasm, Grants: g.Grants, Limits: runtime.Limits{Instances: 1}})
 	}
 	if err := rt.Apply(t.Context(), specs); err != nil {
 		t.Fatal(err)

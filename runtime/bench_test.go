@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
@@ -25,17 +26,14 @@ type fetchBench struct {
 }
 
 // newFetchBench loads the handler once per action type, and idle guests beside it.
-func newFetchBench(b *testing.B, engine wazero.Config, idle int, types ...string) *fetchBench {
+func newFetchBench(b *testing.B, unmetered bool, idle int, types ...string) *fetchBench {
 	b.Helper()
 	allow, err := fetch.ParseAllowList(context.Background(), fetch.DefaultAllowedSources(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	f := &fetchBench{store: fetch.New(fetch.Config{}), allow: allow}
-	wasm, err := os.ReadFile("../policies/kv-fetch/kv-fetch.wasm")
-	if err != nil {
-		b.Fatal(err)
-	}
+	wasm := kvFetch(b)
 	manifest := func(typ string) string {
 		return `{"name":"bench","version":"1.0.0","abi":1,"roles":["handler"],"action_types":[{"type":"` + typ + `"}],"capabilities":["kvrt_fetch","kvrt_log"]}`
 	}
@@ -46,8 +44,17 @@ func newFetchBench(b *testing.B, engine wazero.Config, idle int, types ...string
 	for i := range idle {
 		specs = append(specs, runtime.GuestSpec{Name: fmt.Sprintf("idle-%d", i), Module: withManifest(b, raw, strings.Replace(rawManifest, "demo.raw\"}],\"dialects\":[\"frame", fmt.Sprintf("idle.%d\"}],\"dialects\":[\"idle.%[1]d", i), 1)), Limits: runtime.Limits{Instances: 1}})
 	}
-	f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(engine), Hosts: []runtime.HostModule{fetch.NewHost(f.store, allow), log.Module{}}}, specs...)
+	f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(wazero.Config{}), Unmetered: unmetered, Hosts: []runtime.HostModule{fetch.NewHost(f.store, allow), log.Module{}}}, specs...)
 	return f
+}
+
+func kvFetch(b *testing.B) []byte {
+	b.Helper()
+	wasm, err := os.ReadFile("../policies/kv-fetch/kv-fetch.wasm")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return wasm
 }
 
 // fetchEnvelope is an envelope of n kv.fetch actions with that many 20-digit hashes each.
@@ -80,10 +87,6 @@ func fetchEnvelope(b *testing.B, format abi.Format, actions, hashes int, types .
 	}
 	return out
 }
-
-// trusted turns wazero's deadline off, which is what the budgets are about; with it on
-// a call costs about a microsecond more, and the daemon has it on.
-var trusted = wazero.Config{NoDeadline: true}
 
 // request goes round 256 request ids, without allocating. What more ids cost is the
 // hint store's own benchmark.
@@ -118,21 +121,28 @@ func (f *fetchBench) run(b *testing.B, format abi.Format, actions, hashes int, t
 }
 
 // BenchmarkDispatch is a whole dispatch: decode, the shipped Wasm handler, submit to
-// the hint store, result.
+// the hint store, result. Beside it the same without metering, and as it would be with
+// wazero's own deadline instead.
 func BenchmarkDispatch(b *testing.B) {
 	for _, format := range []abi.Format{abi.FormatMsgpack, abi.FormatJSON} {
 		for _, hashes := range []int{1, 1024} {
 			b.Run(fmt.Sprintf("%s/hashes=%d", format, hashes), func(b *testing.B) {
-				newFetchBench(b, trusted, 0, "kv.fetch").run(b, format, 1, hashes)
+				newFetchBench(b, false, 0, "kv.fetch").run(b, format, 1, hashes)
 			})
 		}
 	}
+	b.Run("unmetered/hashes=1", func(b *testing.B) {
+		newFetchBench(b, true, 0, "kv.fetch").run(b, abi.FormatMsgpack, 1, 1)
+	})
 	b.Run("deadline/hashes=1", func(b *testing.B) {
-		newFetchBench(b, wazero.Config{}, 0, "kv.fetch").run(b, abi.FormatMsgpack, 1, 1)
+		f := newFetchBench(b, true, 0)
+		f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(wazero.Config{Deadline: time.Minute}), Unmetered: true, Hosts: []runtime.HostModule{fetch.NewHost(f.store, f.allow), log.Module{}}},
+			runtime.GuestSpec{Name: "kv-fetch", Module: kvFetch(b), Grants: []string{abi.ModuleFetch, abi.ModuleLog}})
+		f.run(b, abi.FormatMsgpack, 1, 1)
 	})
 	b.Run("actions=16", func(b *testing.B) {
 		types := []string{"kv.fetch", "kv.two", "kv.three", "kv.four"}
-		newFetchBench(b, trusted, 0, types...).run(b, abi.FormatMsgpack, 16, 1, types...)
+		newFetchBench(b, false, 0, types...).run(b, abi.FormatMsgpack, 16, 1, types...)
 	})
 }
 
@@ -140,7 +150,7 @@ func BenchmarkDispatch(b *testing.B) {
 func BenchmarkNative(b *testing.B) {
 	for _, hashes := range []int{1, 1024} {
 		b.Run(fmt.Sprintf("hashes=%d", hashes), func(b *testing.B) {
-			f := newFetchBench(b, trusted, 0)
+			f := newFetchBench(b, false, 0)
 			q := &request{Request: runtime.Request{Body: fetchEnvelope(b, abi.FormatMsgpack, 1, hashes)}}
 			var frame hint.Frame
 			b.ReportAllocs()
@@ -182,7 +192,7 @@ func (f *fetchBench) native(id hint.Identity, a hint.ActionView) abi.Reason {
 
 // BenchmarkDispatchParallel runs on every core that -cpu gives, counters on.
 func BenchmarkDispatchParallel(b *testing.B) {
-	f := newFetchBench(b, trusted, 0, "kv.fetch")
+	f := newFetchBench(b, false, 0, "kv.fetch")
 	body := fetchEnvelope(b, abi.FormatMsgpack, 1, 1)
 	var worker atomic.Uint32
 	b.ReportAllocs()
@@ -200,7 +210,7 @@ func BenchmarkDispatchParallel(b *testing.B) {
 func BenchmarkLoadedGuests(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("guests=%d", n), func(b *testing.B) {
-			newFetchBench(b, trusted, n-1, "kv.fetch").run(b, abi.FormatMsgpack, 1, 1)
+			newFetchBench(b, false, n-1, "kv.fetch").run(b, abi.FormatMsgpack, 1, 1)
 		})
 	}
 }

@@ -22,20 +22,21 @@ type Call struct {
 	reason   abi.Reason // of the host function that refused last
 	detail   string
 	fatal    error
-	inHost   bool
+	inHost   *HostFunction // that runs, or panicked
+	wasm     Instance      // nil in a Call of NewCall
+	budget   int64         // fuel that the call began with
 
 	wall, mono int64
 	logLines   int
 	logDropped uint64
 
-	deadline time.Duration
-	timer    *time.Timer
-	done     chan struct{}
-	expired  atomic.Bool
+	timer   *time.Timer
+	done    chan struct{}
+	expired atomic.Bool
 }
 
-func newCall(r *Runtime, guest string) *Call {
-	return &Call{guest: guest, runtime: r, done: make(chan struct{})}
+func newCall(r *Runtime, guest string, wasm Instance) *Call {
+	return &Call{guest: guest, runtime: r, wasm: wasm, done: make(chan struct{})}
 }
 
 // CallConfig configures a Call that belongs to no loaded guest. The zero value is
@@ -43,7 +44,6 @@ func newCall(r *Runtime, guest string) *Call {
 type CallConfig struct {
 	Guest           string
 	Identity        hint.Identity
-	Deadline        time.Duration
 	Log             *slog.Logger
 	Wall, Monotonic int64
 }
@@ -53,8 +53,8 @@ func NewCall(cfg CallConfig) *Call {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest)
-	c.begin(cfg.Identity, cfg.Deadline)
+	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest, nil)
+	c.begin(cfg.Identity, 0)
 	c.wall, c.mono = cfg.Wall, cfg.Monotonic
 	return c
 }
@@ -71,10 +71,13 @@ func (c *Call) Settle(accepted bool) (abi.Reason, string) {
 	return abi.ReasonNone, ""
 }
 
-// begin resets what belongs to one call.
-func (c *Call) begin(id hint.Identity, deadline time.Duration) {
-	c.identity, c.deadline = id, deadline
-	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, false
+// begin resets what belongs to one call, and fuels the guest for it.
+func (c *Call) begin(id hint.Identity, fuel uint64) {
+	c.identity = id
+	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, nil
+	if c.budget = int64(fuel); c.wasm != nil {
+		c.wasm.SetFuel(c.budget)
+	}
 	c.wall, c.mono, c.logLines, c.logDropped = 0, 0, 0, 0
 }
 
@@ -118,6 +121,9 @@ func (c *Call) Refuse(r abi.Reason, detail string) int32 {
 // result does not matter any more: Dispatch returns a *FatalError.
 func (c *Call) Fail(err error) { c.fatal = err }
 
+// Failed returns what Fail reported.
+func (c *Call) Failed() error { return c.fatal }
+
 // LogEnabled tells whether a line of this level would be kept.
 func (c *Call) LogEnabled(level abi.Level) bool {
 	return c.runtime.log.Enabled(context.Background(), slogLevel(level))
@@ -148,23 +154,44 @@ func slogLevel(l abi.Level) slog.Level {
 	return slog.LevelError
 }
 
-// EnterHost and LeaveHost bracket a host function, so that a panic in it is told
-// apart from a trap of the guest. Engines call them.
-func (c *Call) EnterHost()   { c.inHost = true }
-func (c *Call) LeaveHost()   { c.inHost = false }
-func (c *Call) InHost() bool { return c.inHost }
+// EnterHost charges a host function and, with LeaveHost, brackets it, so that a panic
+// in it is told apart from a trap of the guest. Engines call them.
+func (c *Call) EnterHost(f *HostFunction) {
+	c.inHost = f
+	c.charge(f.Fuel)
+}
+func (c *Call) LeaveHost()   { c.inHost = nil }
+func (c *Call) InHost() bool { return c.inHost != nil }
 
-// Arm starts the deadline and Disarm stops it; Disarm is false when the deadline has
-// passed meanwhile. Engines that stop guests by deadline call them around a call.
-func (c *Call) Arm() {
+// ChargeCopy charges for the bytes that a host function is about to copy. When it is
+// false the guest's fuel is used up: the function refuses, and the guest is stopped.
+func (c *Call) ChargeCopy(bytes uint64) bool {
+	return c.inHost == nil || c.charge(bytes/64*c.inHost.PerB)
+}
+
+func (c *Call) charge(fuel uint64) bool {
+	if c.wasm == nil {
+		return true
+	}
+	left := c.wasm.Fuel() - int64(min(fuel, 1<<32))
+	c.wasm.SetFuel(left)
+	return left >= 0
+}
+
+// used is the fuel that the call has used so far.
+func (c *Call) used() uint64 { return uint64(max(c.budget-c.wasm.Fuel(), 0)) }
+
+// Arm starts a deadline and Disarm stops it; Disarm is false when it has passed
+// meanwhile. An engine that also stops guests by wall time calls them around a call.
+func (c *Call) Arm(after time.Duration) {
 	if c.timer == nil {
-		c.timer = time.AfterFunc(c.deadline, func() {
+		c.timer = time.AfterFunc(after, func() {
 			c.expired.Store(true)
 			close(c.done)
 		})
 		return
 	}
-	c.timer.Reset(c.deadline)
+	c.timer.Reset(after)
 }
 
 // Disarm stops the deadline.

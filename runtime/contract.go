@@ -16,7 +16,8 @@ type Engine interface {
 
 // CompileOptions is what a guest gets.
 type CompileOptions struct {
-	// Hosts are the granted capabilities that the module imports.
+	// Hosts are the granted capabilities that the module imports. Before a host
+	// function runs, the engine calls EnterHost of the call, and LeaveHost after it.
 	Hosts []HostModule
 	// MemoryPages caps the linear memory, in pages of 64 KiB.
 	MemoryPages uint32
@@ -34,9 +35,13 @@ type Module interface {
 type Instance interface {
 	// Has tells whether the module exports f.
 	Has(f Export) bool
+	// Fuel and SetFuel reach the counter that admission put into the module: the
+	// instructions that the guest may still execute. Below 0 it is used up.
+	Fuel() int64
+	SetFuel(fuel int64)
 	// Call runs an export. stack holds the arguments and receives the result. c goes
-	// to the host functions unwrapped, and its deadline stops the guest. A failure
-	// is a *Trap; the instance is then never called again.
+	// to the host functions unwrapped. A failure, fuel below 0 included, is a *Trap;
+	// the instance is then never called again.
 	Call(c *Call, f Export, stack []uint64) error
 	// Memory is a view of the whole linear memory, valid until the guest runs again.
 	Memory() []byte
@@ -80,6 +85,31 @@ type HostFunction struct {
 	Params  []abi.ValType
 	Results []abi.ValType
 	Call    func(c *Call, mem []byte, stack []uint64)
+	// Fuel is charged for each call, and PerB for each 64 bytes that it says it
+	// copies, with [Call.ChargeCopy].
+	Fuel, PerB uint64
+}
+
+// Functions makes the host functions of an import module, with the signatures and costs
+// of the ABI's table. A name that the table does not have is a mistake of the program.
+func Functions(module string, calls map[string]func(c *Call, mem []byte, stack []uint64)) []HostFunction {
+	var out []HostFunction
+	for _, f := range abi.Contract().Functions {
+		if call := calls[f.Name]; f.Module == module && call != nil {
+			h := HostFunction{Name: f.Name, Call: call, Fuel: f.Fuel, PerB: f.PerB}
+			for _, p := range f.Params {
+				h.Params = append(h.Params, p.Type)
+			}
+			if f.Result != 0 {
+				h.Results = []abi.ValType{f.Result}
+			}
+			out = append(out, h)
+		}
+	}
+	if len(out) != len(calls) {
+		panic("runtime.Functions: " + module + " has functions that the ABI's table does not")
+	}
+	return out
 }
 
 // Effect is what a host function does to the world. It is committed when the call's

@@ -135,7 +135,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 				res.unavailable(g, pos)
 				return nil
 			}
-			s.inst.call.begin(req.Identity, g.limits.Deadline)
+			s.inst.call.begin(req.Identity, g.limits.Fuel)
 			if err := s.inst.write(res.guestFrame(s.inst)); err != nil {
 				s = g.noRoom(s, res, out, err)
 				continue
@@ -161,8 +161,9 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hint.Result, pos uint32) error {
 	call := s.inst.call
 	out.Guest = g.spec.Name
-	call.begin(req.Identity, g.limits.Deadline)
+	call.begin(req.Identity, g.limits.Fuel)
 	ret, err := s.inst.run(ExportHandle, pos)
+	out.Fuel = call.used()
 	if err == nil && call.fatal == nil {
 		res.verdict(s.inst, out, ret)
 	} else {

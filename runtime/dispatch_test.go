@@ -16,7 +16,6 @@ import (
 func TestDispatchVerdicts(t *testing.T) {
 	host := &effects{}
 	spec := scriptedGuest(t, '0')
-	spec.Limits.Deadline = 50 * time.Millisecond
 	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}}, spec)
 	res := r.NewResponse()
 	for _, c := range []struct {
@@ -27,7 +26,7 @@ func TestDispatchVerdicts(t *testing.T) {
 		{"order", "a r nobody:z d a", "a=ACCEPTED r=REJECTED/invalid_payload z=REJECTED/unsupported_action_type d=ACCEPTED a=ACCEPTED", ""},
 		{"trap rejects its own action only", "a t a", "a=ACCEPTED t=REJECTED/handler_trap a=ACCEPTED", ""},
 		{"every instance trapped", "t t t t t a", "t=REJECTED/handler_trap t=REJECTED/handler_trap t=REJECTED/handler_trap t=REJECTED/handler_trap t=REJECTED/handler_trap a=ACCEPTED", ""},
-		{"endless loop", "l a", "l=REJECTED/handler_timeout a=ACCEPTED", ""},
+		{"endless loop", "l a", "l=REJECTED/handler_out_of_fuel a=ACCEPTED", ""},
 		{"unknown reason", "u", "u=REJECTED/handler_error", "the guest returned what is neither 0, a reason of its own, nor the place of an answer"},
 		{"host's own reason", "h", "h=REJECTED/handler_error", "the guest returned what is neither 0, a reason of its own, nor the place of an answer"},
 		{"detail", "d", "d=ACCEPTED", "version0"},
@@ -156,20 +155,20 @@ func TestFrameTooLargeForGuest(t *testing.T) {
 	}
 }
 
-// TestDispatchAllocatesNothing holds the hot path: with the engine's deadline off,
-// nothing is allocated; with it on, exactly what wazero's watchdog takes.
+// TestDispatchAllocatesNothing holds the hot path. With wazero's own deadline on, what
+// is allocated is its watchdog's.
 func TestDispatchAllocatesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		deadline bool
+		deadline time.Duration
 		body     string
 		max      float64
 	}{
-		{"one", false, "a", 0}, {"sixteen", false, "a a a a a a a a a a a a a a a a", 0}, {"unknown", false, "no:a a", 0}, {"rejected", false, "r", 0}, {"detail", false, "d", 0},
-		{"effect", false, "e", 0}, {"one, deadline on", true, "a", 3},
+		{"one", 0, "a", 0}, {"sixteen", 0, "a a a a a a a a a a a a a a a a", 0}, {"unknown", 0, "no:a a", 0}, {"rejected", 0, "r", 0}, {"detail", 0, "d", 0},
+		{"effect", 0, "e", 0}, {"one, engine's deadline on", time.Minute, "a", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRuntime(t, runtime.Config{Engine: wazero.New(wazero.Config{NoDeadline: !c.deadline}), Hosts: []runtime.HostModule{&effects{}}}, scriptedGuest(t, '0'))
+			r := newRuntime(t, runtime.Config{Engine: wazero.New(wazero.Config{Deadline: c.deadline}), Hosts: []runtime.HostModule{&effects{}}}, scriptedGuest(t, '0'))
 			res := r.NewResponse()
 			req := runtime.Request{Body: envelope(c.body), Forward: true}
 			if err := r.Dispatch(&req, res); err != nil {
@@ -199,37 +198,33 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestUnavailable fills the pool with calls that do not end soon: another dispatch
-// waits once, not once per action, and goes on when an instance is free again.
+// TestUnavailable holds the only instance: another dispatch waits once, not once per
+// action, and goes on when the instance is free again.
 func TestUnavailable(t *testing.T) {
 	spec := scriptedGuest(t, '0')
-	spec.Limits.Instances, spec.Limits.Deadline = 1, 300*time.Millisecond
-	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{&effects{}}, Wait: time.Millisecond}, spec)
+	spec.Limits.Instances = 1
+	host := &effects{hold: make(chan struct{})}
+	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}, Wait: time.Millisecond}, spec)
 	ended := make(chan string)
 	go func() {
 		res := r.NewResponse()
-		_ = r.Dispatch(&runtime.Request{Body: envelope("l")}, res)
+		_ = r.Dispatch(&runtime.Request{Body: envelope("e")}, res)
 		ended <- verdicts(res.Results)
 	}()
+	<-host.hold
 	res := r.NewResponse()
-	for unavailable := false; !unavailable; {
-		if err := r.Dispatch(&runtime.Request{Body: envelope("a a nobody:n")}, res); err != nil {
-			t.Fatal(err)
-		}
-		switch got := verdicts(res.Results); got {
-		case "a=REJECTED/handler_unavailable a=REJECTED/handler_unavailable n=REJECTED/unsupported_action_type":
-			unavailable = true
-		case "a=ACCEPTED a=ACCEPTED n=REJECTED/unsupported_action_type":
-			select {
-			case got := <-ended:
-				t.Fatalf("the long call ended with %s and was never in the way", got)
-			default:
-			}
-		default:
-			t.Fatal(got)
-		}
+	if err := r.Dispatch(&runtime.Request{Body: envelope("a a nobody:n")}, res); err != nil {
+		t.Fatal(err)
 	}
-	if got := <-ended; got != "l=REJECTED/handler_timeout" {
+	if got := verdicts(res.Results); got != "a=REJECTED/handler_unavailable a=REJECTED/handler_unavailable n=REJECTED/unsupported_action_type" {
+		t.Error(got)
+	}
+	var st stats
+	if r.Observe(&st); st.guests[0].Unavailable != 1 {
+		t.Errorf("%d waits in vain, want 1 for the whole envelope", st.guests[0].Unavailable)
+	}
+	host.hold <- struct{}{}
+	if got := <-ended; got != "e=ACCEPTED" {
 		t.Fatal(got)
 	}
 	if err := r.Dispatch(&runtime.Request{Body: envelope("a")}, res); err != nil || verdicts(res.Results) != "a=ACCEPTED" {

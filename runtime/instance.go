@@ -29,7 +29,7 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name)}
+	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, w)}
 	if err := in.start(g); err != nil {
 		w.Close()
 		return nil, err
@@ -38,7 +38,7 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 }
 
 func (in *instance) start(g *guest) error {
-	in.call.begin(hint.Identity{}, g.limits.InitDeadline)
+	in.call.begin(hint.Identity{}, g.limits.InitFuel)
 	if in.wasm.Has(ExportInitialize) {
 		if err := in.wasm.Call(in.call, ExportInitialize, in.stack[:0]); err != nil {
 			return fmt.Errorf("_initialize: %w", err)

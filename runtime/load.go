@@ -178,7 +178,15 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		}
 	}
 	g.initFrame = abi.FinishInit(frame, params)
-	g.module, err = r.cfg.Engine.Compile(ctx, spec.Module, CompileOptions{Hosts: hosts, MemoryPages: uint32(g.limits.Memory / pageSize)})
+	code := spec.Module
+	if !r.cfg.Unmetered {
+		if code, _, err = admit.Rewrite(spec.Module, admit.Options{MemoryPages: uint32(g.limits.Memory / pageSize), DropCustoms: true}); err != nil {
+			refused := &LoadError{Guest: spec.Name}
+			refused.add(err)
+			return nil, refused
+		}
+	}
+	g.module, err = r.cfg.Engine.Compile(ctx, code, CompileOptions{Hosts: hosts, MemoryPages: uint32(g.limits.Memory / pageSize)})
 	if err != nil {
 		return nil, refuse("engine/compile", r.cfg.Engine.Name(), err)
 	}
@@ -252,7 +260,7 @@ func (g *guest) smoke() error {
 	in := s.inst
 	for _, role := range g.info.Manifest.Roles {
 		frame, export := g.smokeFrame(role)
-		in.call.begin(hint.Identity{}, g.limits.InitDeadline)
+		in.call.begin(hint.Identity{}, g.limits.InitFuel)
 		if err := in.write(frame); err != nil {
 			return fmt.Errorf("kvrt_arena: %w", err)
 		}

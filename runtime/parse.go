@@ -47,12 +47,13 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 
 	res.clock = r.nanos()
 	in, out := s.inst, hint.Result{Guest: g.spec.Name}
-	in.call.begin(req.Identity, g.limits.Deadline)
+	in.call.begin(req.Identity, g.limits.Fuel)
 	res.text = res.text[:0]
 	var ret int64
 	if err = in.write(res.scratch); err == nil {
 		ret, err = in.run(ExportParse, 0)
 	}
+	out.Fuel = in.call.used()
 	if err == errNoRoom {
 		res.reject(&out, abi.ReasonLimitExceeded, "the parser has no room for a document of this size: raise its limits.memory")
 		err = nil

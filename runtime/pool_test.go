@@ -39,6 +39,8 @@ type fakeInstance struct {
 
 func (i *fakeInstance) Has(f Export) bool { return f != ExportInitialize }
 func (i *fakeInstance) Memory() []byte    { return i.mem }
+func (i *fakeInstance) Fuel() int64       { return 0 }
+func (i *fakeInstance) SetFuel(int64)     {}
 func (i *fakeInstance) Close() error {
 	if i.gone {
 		panic("an instance closed twice")

@@ -29,6 +29,9 @@ type Config struct {
 	// Log receives results (debug), rejections (warn, once per type and reason),
 	// lifecycle events and the guests' lines. Default: nothing is logged.
 	Log *slog.Logger
+	// Unmetered loads modules as they are, without counters for fuel and depth. Only
+	// an engine's own deadline stops them then. For measuring what metering costs.
+	Unmetered bool
 	// CheckParameters, when set, holds a guest's parameters (a JSON object) against
 	// the JSON Schema in its manifest.
 	CheckParameters func(schema, parameters []byte) error

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -42,6 +43,7 @@ func scriptedGuest(t testing.TB, version byte) runtime.GuestSpec {
 type effects struct {
 	committed, dropped, deferred atomic.Int64
 	refuseCommit, panicCommit    atomic.Bool
+	hold                         chan struct{} // when set, a commit waits in it
 }
 
 func (e *effects) Name() string { return "kvrt_fetch" }
@@ -70,6 +72,10 @@ func (e *effects) submit(c *runtime.Call, _ []byte, stack []uint64) {
 type effect struct{ e *effects }
 
 func (f effect) Commit() (abi.Reason, string) {
+	if f.e.hold != nil {
+		f.e.hold <- struct{}{} // held
+		<-f.e.hold             // and let go
+	}
 	if f.e.panicCommit.Load() {
 		panic("the store is broken")
 	}
@@ -86,6 +92,9 @@ func newRuntime(t testing.TB, cfg runtime.Config, specs ...runtime.GuestSpec) *r
 	t.Helper()
 	if cfg.Engine == nil {
 		cfg.Engine = wazero.New(wazero.Config{})
+	}
+	if cfg.Wait == 0 {
+		cfg.Wait = 10 * time.Second // a busy machine is no finding
 	}
 	r, err := runtime.New(cfg)
 	if err != nil {

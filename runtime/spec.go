@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -33,25 +32,23 @@ type Limits struct {
 	Memory uint64
 	// Instances is how many calls run side by side. Default: twice GOMAXPROCS.
 	Instances int
-	// Deadline bounds a role call. Default 50 ms.
-	Deadline time.Duration
-	// InitDeadline bounds the start of an instance and the smoke call. Default 1 s.
-	InitDeadline time.Duration
-	// Fuel bounds a role call in instructions. It is kept and reported; this version
-	// does not meter and relies on Deadline.
+	// Fuel bounds a role call in instructions (cost model fuel/1). Default: what the
+	// manifest asks for up to MaxFuel, or 200,000.
 	Fuel uint64
+	// InitFuel bounds the start of an instance, and the smoke call. Default 100 million.
+	InitFuel uint64
 }
 
 // Defaults of Limits.
 const (
-	DefaultMemory       = abi.DefaultMemory
-	DefaultFuel         = abi.DefaultFuel
-	DefaultDeadline     = abi.DefaultDeadlineMS * time.Millisecond
-	DefaultInitDeadline = abi.DefaultInitDeadlineMS * time.Millisecond
+	DefaultMemory = abi.DefaultMemory
+	DefaultFuel   = abi.DefaultFuel
 	// MaxMemory is what a manifest may ask for without the operator's word.
-	MaxMemory    = 16 << 20
-	maxInstances = 1024
-	pageSize     = 64 << 10
+	MaxMemory       = 16 << 20
+	MaxFuel         = 2_000_000
+	DefaultInitFuel = abi.DefaultInitFuel
+	maxInstances    = 1024
+	pageSize        = 64 << 10
 )
 
 // withDefaults fills in what is 0; memory is what the manifest asks for.
@@ -67,17 +64,15 @@ func (l Limits) withDefaults(manifestMemory, manifestFuel uint64) Limits {
 		l.Instances = 2 * runtime.GOMAXPROCS(0)
 	}
 	l.Instances = min(l.Instances, maxInstances)
-	if l.Deadline <= 0 {
-		l.Deadline = DefaultDeadline
-	}
-	if l.InitDeadline <= 0 {
-		l.InitDeadline = DefaultInitDeadline
-	}
 	if l.Fuel == 0 {
 		l.Fuel = DefaultFuel
 		if manifestFuel > 0 {
-			l.Fuel = manifestFuel
+			l.Fuel = min(manifestFuel, MaxFuel)
 		}
+	}
+	l.Fuel = min(l.Fuel, 1<<40)
+	if l.InitFuel == 0 {
+		l.InitFuel = DefaultInitFuel
 	}
 	return l
 }

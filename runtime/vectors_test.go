@@ -17,6 +17,8 @@ type vectorInstance struct {
 
 func (i *vectorInstance) Has(Export) bool { return true }
 func (i *vectorInstance) Memory() []byte  { return i.mem }
+func (i *vectorInstance) Fuel() int64     { return 0 }
+func (i *vectorInstance) SetFuel(int64)   {}
 func (i *vectorInstance) Close() error    { return nil }
 func (i *vectorInstance) Call(_ *Call, _ Export, stack []uint64) error {
 	stack[0] = i.returns

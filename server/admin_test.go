@@ -57,7 +57,7 @@ func TestAdminGuests(t *testing.T) {
 	}
 	x := list.Guests[0]
 	if x.Name != "demo" || x.Version != "1.0.0" || len(x.SHA256) != 64 || x.Generation != 1 || fmt.Sprint(x.Roles, x.ActionTypes, x.Capabilities, x.Grants, x.Dialects) !=
-		"[handler] [demo.echo demo.other] [kvrt_fetch] [kvrt_fetch] []" || x.Limits.Instances != 4 || x.Limits.Deadline != Duration(10*time.Second) || x.Instances != 4 || x.History != 0 {
+		"[handler] [demo.echo demo.other] [kvrt_fetch] [kvrt_fetch] []" || x.Limits.Instances != 4 || x.Instances != 4 || x.History != 0 {
 		t.Errorf("%+v", x)
 	}
 	c := g.dial()
@@ -76,7 +76,7 @@ func TestAdminGuests(t *testing.T) {
 	if reply, err := c.Submit(ctx, Submit{Body: envelope("d")}); err != nil || string(reply.Results[0].Detail) != "version1" {
 		t.Errorf("after the swap: %+v %v", reply, err)
 	}
-	if change, err = a.Swap(ctx, "demo", GuestRequest{Limits: &GuestLimits{Instances: 2, Memory: 1 << 20, Deadline: Duration(time.Second)}}); err != nil || change.Guest.Instances != 2 || change.Guest.Version != "1.0.1" {
+	if change, err = a.Swap(ctx, "demo", GuestRequest{Limits: &GuestLimits{Instances: 2, Memory: 1 << 20, InitFuel: 50_000_000}}); err != nil || change.Guest.Instances != 2 || change.Guest.Version != "1.0.1" {
 		t.Errorf("a swap of the limits: %+v %v", change, err)
 	}
 	if change, err = a.Rollback(ctx, "demo"); err != nil || change.Guest.Instances != 4 || change.Guest.History != 1 {
@@ -273,7 +273,7 @@ func TestAdminGuard(t *testing.T) {
 		{"a body that is no JSON", "PUT", "/v1/guests/x", nil, `{`, 400, "the body"},
 		{"an unknown field", "PUT", "/v1/guests/x", nil, `{"modul":""}`, 400, "modul"},
 		{"two values", "PUT", "/v1/guests/x", nil, `{} {}`, 400, "more than one"},
-		{"a bad duration", "PUT", "/v1/guests/x", nil, `{"limits":{"deadline":"soon"}}`, 400, "soon"},
+		{"a bad limit", "PUT", "/v1/guests/x", nil, `{"limits":{"fuel":"soon"}}`, 400, "string"},
 		{"a bad mode", "PUT", "/v1/guests/x?mode=try", nil, `{}`, 400, "want load or swap"},
 		{"nothing there", "GET", "/v1/nothing", nil, "", 404, "/v1/nothing"},
 		{"the wrong method", "POST", "/v1/status", nil, "", 405, "POST"},

@@ -21,7 +21,6 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
-	"github.com/kvrt/kvrt/runtime/wazero"
 )
 
 // benchClientEnv makes the test binary a client process instead: the value is
@@ -134,7 +133,7 @@ const benchHashes = 32
 // BenchmarkSocket is four connections from another process, each a round trip at a
 // time: a kv.fetch hint in, its result out.
 func BenchmarkSocket(b *testing.B) {
-	g := newRig(b, withKVFetch(b), func(c *rigConfig) { c.engine = wazero.New(wazero.Config{NoDeadline: true}) })
+	g := newRig(b, withKVFetch(b))
 	b.ReportAllocs()
 	b.ResetTimer()
 	runBenchClient(b, g.path, benchHashes)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
-	"github.com/kvrt/kvrt/runtime/wazero"
 )
 
 func TestSubmit(t *testing.T) {
@@ -261,7 +260,7 @@ func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	g := newRig(t, withKVFetch(t), func(c *rigConfig) { c.engine = wazero.New(wazero.Config{NoDeadline: true}) })
+	g := newRig(t, withKVFetch(t))
 	r := g.raw()
 	id := hint.Identity{Engine: "vllm", RequestID: "r1"}
 	body := benchBody(t, 64)

@@ -238,12 +238,12 @@ func (brokenStore) Finish(hint.Identity, bool) { panic("broken") }
 // A guest that loops takes its own caller's time, nobody else's.
 func TestSlowGuest(t *testing.T) {
 	spec := demoGuest(t, '0')
-	spec.Limits.Deadline = 30 * time.Millisecond
+	spec.Limits.Fuel = 30_000_000
 	g := newRig(t, func(c *rigConfig) { c.guests = []runtime.GuestSpec{spec} })
 	defer g.witness()()
 	r := g.raw()
 	r.send(submitFrame(1, envelope("l a t a")))
-	if p := r.recv(); verdicts(p.results) != "l=REJECTED/handler_timeout a=ACCEPTED t=REJECTED/handler_trap a=ACCEPTED" {
+	if p := r.recv(); verdicts(p.results) != "l=REJECTED/handler_out_of_fuel a=ACCEPTED t=REJECTED/handler_trap a=ACCEPTED" {
 		t.Errorf("got %s", verdicts(p.results))
 	}
 }

@@ -46,7 +46,7 @@ func demoGuest(t testing.TB, version byte) runtime.GuestSpec {
 "action_types":[{"type":"demo.echo"},{"type":"demo.other"}],"capabilities":["kvrt_fetch"]}`, version)
 	section := append([]byte{byte(len(abi.ManifestSection))}, abi.ManifestSection+manifest...)
 	wasm = append(binary.AppendUvarint(append(bytes.Replace(wasm, []byte("version0"), []byte("version"+string(version)), 1), 0), uint64(len(section))), section...)
-	return runtime.GuestSpec{Name: "demo", Module: wasm, Grants: []string{"kvrt_fetch"}, Limits: runtime.Limits{Instances: 4, Deadline: 10 * time.Second}}
+	return runtime.GuestSpec{Name: "demo", Module: wasm, Grants: []string{"kvrt_fetch"}, Limits: runtime.Limits{Instances: 4}}
 }
 
 // fakeFetch is a kvrt_fetch whose behaviour the demo guest chooses.

@@ -82,33 +82,18 @@ type GuestError struct {
 
 // GuestLimits are runtime.Limits in JSON. What is left out has its default.
 type GuestLimits struct {
-	Fuel         uint64   `json:"fuel,omitempty"`
-	Memory       uint64   `json:"memory,omitempty"` // bytes
-	Instances    int      `json:"instances,omitempty"`
-	Deadline     Duration `json:"deadline,omitempty"`
-	InitDeadline Duration `json:"init_deadline,omitempty"`
+	Fuel      uint64 `json:"fuel,omitempty"`
+	Memory    uint64 `json:"memory,omitempty"` // bytes
+	Instances int    `json:"instances,omitempty"`
+	InitFuel  uint64 `json:"init_fuel,omitempty"`
 }
 
 func (l GuestLimits) runtime() runtime.Limits {
-	return runtime.Limits{Fuel: l.Fuel, Memory: l.Memory, Instances: l.Instances,
-		Deadline: time.Duration(l.Deadline), InitDeadline: time.Duration(l.InitDeadline)}
+	return runtime.Limits{Fuel: l.Fuel, Memory: l.Memory, Instances: l.Instances, InitFuel: l.InitFuel}
 }
 
 func guestLimits(l runtime.Limits) GuestLimits {
-	return GuestLimits{l.Fuel, l.Memory, l.Instances, Duration(l.Deadline), Duration(l.InitDeadline)}
-}
-
-// Duration is a time.Duration that is text in JSON, such as "50ms".
-type Duration time.Duration
-
-// MarshalText and UnmarshalText use the form of [time.ParseDuration].
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads a duration.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
-	*d = Duration(v)
-	return err
+	return GuestLimits{l.Fuel, l.Memory, l.Instances, l.InitFuel}
 }
 
 // TrapKinds are the names of the kinds of trap, in the order of [runtime.TrapKind].

@@ -79,7 +79,7 @@ type guestFlags struct {
 	memory     string
 	fuel       uint64
 	instances  int
-	deadline   time.Duration
+	initFuel   uint64
 	generation uint64
 }
 
@@ -90,9 +90,9 @@ func (f *guestFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.parameters, "parameters", "", "JSON object for the guest, or @`file` that holds one")
 	fs.StringVar(&f.sha256, "sha256", "", "digest that the module must have")
 	fs.StringVar(&f.memory, "memory", "", "linear memory of one instance, such as 16MiB")
-	fs.Uint64Var(&f.fuel, "fuel", 0, "instructions per call; kept and shown, and not metered in this version")
+	fs.Uint64Var(&f.fuel, "fuel", 0, "instructions per call")
 	fs.IntVar(&f.instances, "instances", 0, "how many calls run side by side")
-	fs.DurationVar(&f.deadline, "deadline", 0, "wall time of one call")
+	fs.Uint64Var(&f.initFuel, "init-fuel", 0, "instructions for the start of an instance")
 	fs.Uint64Var(&f.generation, "if-generation", 0, "change nothing unless the daemon is at this generation")
 }
 
@@ -123,8 +123,8 @@ func (f *guestFlags) request(cmd *cobra.Command, module string) (server.GuestReq
 		}
 		g.Parameters = p
 	}
-	if cmd.Flags().Changed("memory") || f.fuel > 0 || f.instances > 0 || f.deadline > 0 {
-		g.Limits = &server.GuestLimits{Fuel: f.fuel, Instances: f.instances, Deadline: server.Duration(f.deadline)}
+	if cmd.Flags().Changed("memory") || f.fuel > 0 || f.instances > 0 || f.initFuel > 0 {
+		g.Limits = &server.GuestLimits{Fuel: f.fuel, Instances: f.instances, InitFuel: f.initFuel}
 		if f.memory != "" {
 			size, ok := parseSize(f.memory)
 			if !ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/kvrt/kvrt/config"
@@ -15,11 +16,12 @@ import (
 func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) error {
 	guests := s.runtime.Guests()
 	fmt.Fprintf(w, "kvrt %s: %d guests, generation %d\n\n", srv.Version(), len(guests), s.runtime.Generation())
-	t := newTable("GUEST", "VERSION", "ROLES", "HANDLES", "SHA256", "GRANTS", "SOURCE")
+	t := newTable("GUEST", "VERSION", "ROLES", "HANDLES", "SHA256", "GRANTS", "FUEL", "SOURCE")
 	for i := range guests {
 		g := &guests[i]
 		m := g.Info.Manifest
-		t.row(g.Spec.Name, m.Version, joinRoles(m.Roles), handles(g), shortDigest(g.Info.SHA256), strings.Join(g.Spec.Grants, ","), g.Spec.Source)
+		t.row(g.Spec.Name, m.Version, joinRoles(m.Roles), handles(g), shortDigest(g.Info.SHA256), strings.Join(g.Spec.Grants, ","),
+			strconv.FormatUint(g.Limits.Fuel, 10), g.Spec.Source)
 	}
 	if err := t.write(w); err != nil {
 		return err
@@ -32,8 +34,7 @@ func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) err
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs // the commands below may be tried elsewhere
 	}
-	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\n", path, srv.AdminAddr(), sources)
-	fmt.Fprintf(w, "limits    a guest that does not return is stopped by a deadline in this version (%s), not by fuel\n", deadlines(guests))
+	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\nfuel      a guest is stopped when its call has executed that many instructions\n", path, srv.AdminAddr(), sources)
 
 	socket, admin := "", ""
 	def := config.Default().Listen
@@ -54,19 +55,4 @@ func handles(g *runtime.GuestInfo) string {
 		words = append(words, t.Type)
 	}
 	return strings.Join(append(words, g.Info.Manifest.Dialects...), ",")
-}
-
-// deadlines is the wall time of one call, or the range over the guests.
-func deadlines(guests []runtime.GuestInfo) string {
-	if len(guests) == 0 {
-		return "no guest is loaded"
-	}
-	least, most := guests[0].Limits.Deadline, guests[0].Limits.Deadline
-	for i := range guests {
-		least, most = min(least, guests[i].Limits.Deadline), max(most, guests[i].Limits.Deadline)
-	}
-	if least == most {
-		return least.String() + " a call"
-	}
-	return fmt.Sprintf("%s to %s a call", least, most)
 }

@@ -35,7 +35,7 @@ func newConfigCheck() *cobra.Command {
 		shallow bool
 	)
 	cmd := &cobra.Command{
-		Use:   "check [FILE]",
+		Use:   "check [FILE]...",
 		Short: "List everything that is wrong with a configuration",
 		Long: `check reads a configuration and lists all that is wrong with it, one problem a
 line, as file:line:col: path: message. It ends with code 1 when there is any.

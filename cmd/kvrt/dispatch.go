@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +21,7 @@ that handles its type, and writes one JSON line per action, in envelope order:
 
   {"index":0,"action_id":"a1","action_type":"kv.fetch","action_version":"1.0",
    "status":"ACCEPTED","reason":"","detail":"","guest":"kv-fetch","generation":1,
-   "fuel":0,"duration_ns":640}
+   "fuel":412,"duration_ns":640}
 
 A well-formed envelope ends with code 0, even when every action is REJECTED. A
 malformed one runs no guest, writes nothing on standard output and one line on
@@ -33,17 +32,14 @@ unchanged or as their guest rewrote them, in the encoding of the input. With
 --forward - it has standard output to itself, so that it can be piped, and the
 results go to standard error.
 
-A guest whose limits.deadline is not configured may take 1 s a call here, and not the
-50 ms of the daemon: a process that has just started is no measure of it.
-
 What guests and runtime log goes to standard error; --log-level says from which
 level on.`,
 		Example: `  kvrt dispatch envelope.json
   kvrt dispatch --request-id r1 --engine vllm --leg prefill -o table envelope.json
   kvrt dispatch -c kvrt.yaml --forward out.msgpack envelope.msgpack
-  jq .kv_hints request.json | kvrt dispatch -
+  curl -s http://router/last-hint | kvrt dispatch -
   kvrt dispatch --dialect router_hint flat.json
-  kvrt dispatch --forward - envelope.json 2>/dev/null | jq .actions`,
+  kvrt dispatch --forward - envelope.json 2>results.jsonl | kvrt submit -`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(file)
@@ -58,11 +54,7 @@ level on.`,
 				return err
 			}
 			for i := range cfg.Guests {
-				limits := &cfg.Guests[i].Limits
-				limits.Instances = 1 // there is one call
-				if limits.Deadline == 0 {
-					limits.Deadline = dispatchDeadline
-				}
+				cfg.Guests[i].Limits.Instances = 1 // there is one call
 			}
 			s, err := wire(cmd.Context(), cfg, newLog(cmd.ErrOrStderr(), level, "text"))
 			if err != nil {
@@ -82,7 +74,3 @@ level on.`,
 	logLevelFlag(cmd, &level, "error")
 	return cmd
 }
-
-// dispatchDeadline bounds a call where nothing is configured. It is wall time, and a
-// cold process on a busy machine may be held up for longer than the daemon's default.
-const dispatchDeadline = time.Second

@@ -50,9 +50,6 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			e.Setenv("ROUTER_HINT", fmt.Sprintf("%x", sha256.Sum256(wasm)))
-			if err := os.WriteFile(filepath.Join(e.WorkDir, "patient.yaml"), []byte(patient), 0o644); err != nil {
-				return err
-			}
 			e.Values[daemonKey{}] = &running{}
 			return nil
 		},
@@ -62,14 +59,6 @@ func TestScript(t *testing.T) {
 		},
 	})
 }
-
-// patient is the built-in configuration with deadlines that no busy machine misses;
-// scripts that look at results run their daemon with it.
-const patient = `guests:
-  - {name: kv-fetch, module: "embedded:kv-fetch", grants: [kvrt_fetch, kvrt_log], limits: {deadline: 1m}}
-  - {name: kv-retain, module: "embedded:kv-retain", grants: [kvrt_log], limits: {deadline: 1m}}
-  - {name: router-hint, module: "embedded:router-hint", grants: [kvrt_log], limits: {deadline: 1m}}
-`
 
 // exits CODE PROGRAM ARGS...: runs a program that must end with that code.
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {

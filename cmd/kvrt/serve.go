@@ -36,8 +36,8 @@ SIGHUP, kvrt reload and POST /-/reload all read the configuration again; when
 anything in it is wrong nothing changes. SIGINT and SIGTERM let the calls in flight
 finish, for drain_timeout at most, and end with code 0; a second one ends at once.
 
-In this version a guest that does not return is stopped by the engine's deadline
-(limits.deadline, 50 ms unless set), not by fuel.`,
+A guest is stopped when its call has used up its fuel, a number of instructions
+(limits.fuel, 200,000 unless set).`,
 		Example: `  kvrt serve
   kvrt serve -c /etc/kvrt/kvrt.yaml --log-format json
   kvrt serve --socket /tmp/kvrt.sock --admin 127.0.0.1:0
@@ -116,7 +116,10 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 
 	sig := <-signals
 	for ; sig == syscall.SIGHUP; sig = <-signals {
-		_ = srv.Reload(cmd.Context()) // the server logs how it went
+		// The server logs how it went, unless there is nothing to reload.
+		if err := srv.Reload(cmd.Context()); err != nil && flags.file == "" {
+			log.Warn("SIGHUP: " + err.Error())
+		}
 	}
 	signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process
 	log.Info("stopping: calls in flight may finish; a second signal stops at once", "signal", sig.String(), "drain_timeout", cfg.DrainTimeout)

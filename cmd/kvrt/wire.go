@@ -25,7 +25,7 @@ const (
 	engineModule = "github.com/tetratelabs/wazero"
 )
 
-// newEngine makes the engine. Its deadline is on: guests are not metered yet.
+// newEngine makes the engine. Guests are metered at admission.
 func newEngine() runtime.Engine { return wazero.New(wazero.Config{}) }
 
 // hostModules are the capabilities that this program offers. A nil host will do where
@@ -135,7 +135,7 @@ func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
 		}
 		specs[i] = runtime.GuestSpec{
 			Name: g.Name, Module: wasm, Source: g.Module, SHA256: g.SHA256, Grants: g.Grants, Parameters: g.Parameters,
-			Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, Deadline: g.Limits.Deadline},
+			Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, InitFuel: g.Limits.InitFuel},
 		}
 	}
 	if len(wrong.Problems) > 0 {

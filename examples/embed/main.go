@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
@@ -46,8 +45,9 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer rt.Close(ctx)
 
-	// The guest: its module, what it may import, how long a call may take.
-	spec := runtime.GuestSpec{Name: "kv-fetch", Grants: []string{"kvrt_fetch", "kvrt_log"}, Limits: runtime.Limits{Deadline: time.Second}}
+	// The guest: its module, and what it may import. Its fuel and memory are what its
+	// manifest asks for, within bounds; Limits says otherwise.
+	spec := runtime.GuestSpec{Name: "kv-fetch", Grants: []string{"kvrt_fetch", "kvrt_log"}}
 	spec.Module, _ = policies.Module("kv-fetch")
 	if err := rt.Apply(ctx, []runtime.GuestSpec{spec}); err != nil {
 		return err

@@ -15,9 +15,8 @@ func (Module) Name() string { return abi.ModuleClock }
 
 // Functions lists the host functions.
 func (Module) Functions() []runtime.HostFunction {
-	i64 := []abi.ValType{abi.I64}
-	return []runtime.HostFunction{
-		{Name: "now", Results: i64, Call: func(c *runtime.Call, _ []byte, stack []uint64) { stack[0] = uint64(c.Now()) }},
-		{Name: "monotonic", Results: i64, Call: func(c *runtime.Call, _ []byte, stack []uint64) { stack[0] = uint64(c.Monotonic()) }},
-	}
+	return runtime.Functions(abi.ModuleClock, map[string]func(*runtime.Call, []byte, []uint64){
+		"now":       func(c *runtime.Call, _ []byte, stack []uint64) { stack[0] = uint64(c.Now()) },
+		"monotonic": func(c *runtime.Call, _ []byte, stack []uint64) { stack[0] = uint64(c.Monotonic()) },
+	})
 }

@@ -34,40 +34,26 @@ func (h *Host) Name() string { return "kvrt_fetch" }
 
 // Functions are the functions of the module, with the signatures of the table.
 func (h *Host) Functions() []runtime.HostFunction {
-	calls := map[string]func(c *runtime.Call, mem []byte, stack []uint64){
-		"submit": h.submit, "discard": h.discard, "finish": h.finish, "status": h.status,
-	}
-	var out []runtime.HostFunction
-	for _, f := range abi.Contract().Functions {
-		do := calls[f.Name]
-		if f.Module != h.Name() || do == nil {
-			continue
-		}
-		fn := runtime.HostFunction{Name: f.Name, Results: []abi.ValType{f.Result}}
-		for _, p := range f.Params {
-			fn.Params = append(fn.Params, p.Type)
-		}
-		fn.Call = func(c *runtime.Call, mem []byte, stack []uint64) {
-			defer func() {
-				if r := recover(); r != nil {
-					caught(c, r)
-				}
-			}()
-			do(c, mem, stack)
-		}
-		out = append(out, fn)
-	}
-	return out
+	return runtime.Functions(h.Name(), map[string]func(*runtime.Call, []byte, []uint64){
+		"submit": guarded(h.submit), "discard": guarded(h.discard), "finish": guarded(h.finish), "status": guarded(h.status),
+	})
 }
 
-// caught hands a broken store on to the caller of the runtime. Other panics are the
+// guarded hands a broken store on to whoever called the runtime. Other panics are the
 // runtime's to judge.
-func caught(c *runtime.Call, r any) {
-	fault, ok := r.(*Fault)
-	if !ok {
-		panic(r)
+func guarded(do func(*runtime.Call, []byte, []uint64)) func(*runtime.Call, []byte, []uint64) {
+	return func(c *runtime.Call, mem []byte, stack []uint64) {
+		defer func() {
+			if r := recover(); r != nil {
+				fault, ok := r.(*Fault)
+				if !ok {
+					panic(r)
+				}
+				c.Fail(fault)
+			}
+		}()
+		do(c, mem, stack)
 	}
-	c.Fail(fault)
 }
 
 // i32 is v as a 32-bit result. Arguments are truncated to 32 bits where they are read.
@@ -94,6 +80,9 @@ func (h *Host) prepare(c *runtime.Call, mem []byte, source, sourceLen, hashes, c
 	blocks, ok := window(mem, hashes, 8*uint64(count))
 	if !ok {
 		return c.Refuse(abi.ReasonInvalidPayload, "the block hashes lie outside the guest's memory")
+	}
+	if !c.ChargeCopy(uint64(sourceLen) + 8*uint64(count)) {
+		return c.Refuse(abi.ReasonLimitExceeded, "no fuel is left to copy the block hashes")
 	}
 	if flags&^abi.FetchFlagNoRetain != 0 {
 		return c.Refuse(abi.ReasonInvalidPayload, "unknown flags of kvrt_fetch.submit")
@@ -144,7 +133,7 @@ func (h *Host) status(c *runtime.Call, mem []byte, stack []uint64) {
 	case !ok:
 		stack[0] = uint64(int64(c.Refuse(abi.ReasonInvalidPayload, "the buffer lies outside the guest's memory")))
 		return
-	case len(buf) >= abi.SizeFetchStatus:
+	case len(buf) >= abi.SizeFetchStatus && c.ChargeCopy(abi.SizeFetchStatus):
 		putStatus(buf, h.store.Status(c.Identity()))
 	}
 	stack[0] = abi.SizeFetchStatus

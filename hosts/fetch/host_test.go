@@ -325,14 +325,17 @@ func TestSetAllowed(t *testing.T) {
 // anything else to the runtime.
 func TestBrokenStoreIsFatal(t *testing.T) {
 	c := runtime.NewCall(runtime.CallConfig{Guest: "g", Identity: request("r")})
-	caught(c, &Fault{"broken"})
-	other := errors.New("other")
+	broken, other := &Fault{"broken"}, errors.New("other")
+	guarded(func(*runtime.Call, []byte, []uint64) { panic(broken) })(c, nil, nil)
+	if c.Failed() != broken {
+		t.Errorf("the call failed with %v", c.Failed())
+	}
 	defer func() {
 		if r := recover(); r != other {
 			t.Errorf("recovered %v", r)
 		}
 	}()
-	caught(c, other)
+	guarded(func(*runtime.Call, []byte, []uint64) { panic(other) })(c, nil, nil)
 }
 
 // FuzzHost calls the functions with any arguments: nothing panics, memory changes

@@ -17,10 +17,7 @@ func (Module) Name() string { return abi.ModuleLog }
 
 // Functions lists the host functions.
 func (Module) Functions() []runtime.HostFunction {
-	return []runtime.HostFunction{
-		{Name: "enabled", Params: []abi.ValType{abi.I32}, Results: []abi.ValType{abi.I32}, Call: enabled},
-		{Name: "write", Params: []abi.ValType{abi.I32, abi.I32, abi.I32}, Call: write},
-	}
+	return runtime.Functions(abi.ModuleLog, map[string]func(*runtime.Call, []byte, []uint64){"enabled": enabled, "write": write})
 }
 
 func enabled(c *runtime.Call, _ []byte, stack []uint64) {
@@ -34,7 +31,7 @@ func enabled(c *runtime.Call, _ []byte, stack []uint64) {
 // write keeps nothing of a line that lies outside the guest's memory or is not UTF-8.
 func write(c *runtime.Call, mem []byte, stack []uint64) {
 	level, off, n := abi.Level(uint32(stack[0])), uint64(uint32(stack[1])), uint64(uint32(stack[2]))
-	if off+n > uint64(len(mem)) || !c.LogEnabled(level) {
+	if off+n > uint64(len(mem)) || !c.ChargeCopy(min(n, abi.MaxLogLine)) || !c.LogEnabled(level) {
 		return
 	}
 	line := mem[off : off+min(n, abi.MaxLogLine)]

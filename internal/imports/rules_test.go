@@ -23,7 +23,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"sdk/tck/...", "abi hint runtime/... hosts/... sdk/go/... own", "the kit may import what it judges"},
 	{"cmd/...", "...", "the one place that wires"},
 	{"examples/...", "...", "an example may show anything"},
-	{"internal/*/...", "abi own", "helpers of the build and of tests, below everything"},
+	{"internal/*/...", "abi abi/vectors own", "helpers of the build and of tests, below everything"},
 }
 
 // modules says who may import which other module, tests aside.

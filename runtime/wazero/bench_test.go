@@ -16,7 +16,7 @@ import (
 // without and with a host call; then the same under wazero's deadline.
 func BenchmarkCall(b *testing.B) {
 	b.Run("empty", func(b *testing.B) {
-		in, c := instantiate(b, Config{NoDeadline: true}, "bare.wasm", constant), call(b, time.Second)
+		in, c := instantiate(b, Config{}, "bare.wasm", constant), call()
 		for b.Loop() {
 			if err := in.Call(c, runtime.ExportIdle, nil); err != nil {
 				b.Fatal(err)
@@ -25,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 	handle := func(name string, cfg Config, file string, write bool) {
 		b.Run(name, func(b *testing.B) {
-			in, c := instantiate(b, cfg, file, constant), call(b, time.Second)
+			in, c := instantiate(b, cfg, file, constant), call()
 			frame := oneHash(b)
 			stack := []uint64{uint64(len(frame)), 0, 0}
 			if err := in.Call(c, runtime.ExportArena, stack[:1]); err != nil {
@@ -44,11 +44,10 @@ func BenchmarkCall(b *testing.B) {
 			}
 		})
 	}
-	off := Config{NoDeadline: true}
-	handle("bare+host", off, "bare.wasm", false)
-	handle("sdk", off, "sdk.wasm", true)
-	handle("sdk+host", off, "sdk-host.wasm", true)
-	handle("sdk+deadline", Config{}, "sdk.wasm", true)
+	handle("bare+host", Config{}, "bare.wasm", false)
+	handle("sdk", Config{}, "sdk.wasm", true)
+	handle("sdk+host", Config{}, "sdk-host.wasm", true)
+	handle("sdk+deadline", Config{Deadline: time.Minute}, "sdk.wasm", true)
 }
 
 // oneHash is the frame of a kv.fetch with one block hash.

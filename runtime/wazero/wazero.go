@@ -2,12 +2,8 @@
 // the only package that imports the library.
 //
 // Each guest gets an engine runtime of its own, so that names are isolated and
-// everything is freed when the guest is replaced. Until modules are metered, a guest
-// is stopped by wazero's own deadline, which is on by default. It costs about a
-// microsecond and a few allocations a call, makes tight loops many times slower, and
-// a tree of calls without a loop can outrun it. Turn it off only for guests that are
-// trusted: one endless loop then stops the whole process at the next garbage
-// collection.
+// everything is freed when the guest is replaced. Guests are stopped by the counters
+// that admission puts into their code, which this package sets and reads.
 package wazero
 
 import (
@@ -15,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -22,13 +19,16 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/admit"
 )
 
-// Config configures the engine. The zero value is the safe default.
+// Config configures the engine. The zero value is the one to use.
 type Config struct {
-	// NoDeadline compiles guests without the checks that stop them at their deadline.
-	// For trusted guests only.
-	NoDeadline bool
+	// Deadline, when it is not 0, also stops a call that takes longer, by wazero's own
+	// means: about a microsecond and three allocations a call, much slower loops, and
+	// no hold on a tree of calls without a loop. It is for modules that are not metered,
+	// which could otherwise stop the whole process at the next garbage collection.
+	Deadline time.Duration
 	// Interpreter interprets instead of compiling.
 	Interpreter bool
 }
@@ -49,9 +49,9 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 		cfg = wazero.NewRuntimeConfigInterpreter()
 	}
 	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(opts.MemoryPages).
-		WithDebugInfoEnabled(false).WithCloseOnContextDone(!e.cfg.NoDeadline)
+		WithDebugInfoEnabled(false).WithCloseOnContextDone(e.cfg.Deadline > 0)
 	rt := wazero.NewRuntimeWithConfig(ctx, cfg)
-	m := &module{rt: rt, deadline: !e.cfg.NoDeadline}
+	m := &module{rt: rt, deadline: e.cfg.Deadline}
 	for _, h := range opts.Hosts {
 		if err := offer(ctx, rt, h); err != nil {
 			return nil, errors.Join(fmt.Errorf("host module %s: %w", h.Name(), err), rt.Close(ctx))
@@ -68,7 +68,7 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 func offer(ctx context.Context, rt wazero.Runtime, h runtime.HostModule) error {
 	b := rt.NewHostModuleBuilder(h.Name())
 	for _, f := range h.Functions() {
-		b = b.NewFunctionBuilder().WithGoModuleFunction(hostFunction(f.Call), valTypes(f.Params), valTypes(f.Results)).Export(f.Name)
+		b = b.NewFunctionBuilder().WithGoModuleFunction(&hostFunction{f}, valTypes(f.Params), valTypes(f.Results)).Export(f.Name)
 	}
 	_, err := b.Instantiate(ctx)
 	return err
@@ -76,14 +76,14 @@ func offer(ctx context.Context, rt wazero.Runtime, h runtime.HostModule) error {
 
 // hostFunction is a host function as the engine calls it. The context is the guest's
 // own Call, passed on unwrapped.
-type hostFunction func(c *runtime.Call, mem []byte, stack []uint64)
+type hostFunction struct{ runtime.HostFunction }
 
 // Call runs the function. A panic leaves the bracket open, which is how it is told
 // apart from a trap.
-func (f hostFunction) Call(ctx context.Context, mod api.Module, stack []uint64) {
+func (f *hostFunction) Call(ctx context.Context, mod api.Module, stack []uint64) {
 	c := ctx.(*runtime.Call)
-	c.EnterHost()
-	f(c, view(mod.Memory()), stack)
+	c.EnterHost(&f.HostFunction)
+	f.HostFunction.Call(c, view(mod.Memory()), stack)
 	c.LeaveHost()
 }
 
@@ -103,7 +103,7 @@ func valTypes(ts []abi.ValType) []api.ValueType {
 type module struct {
 	rt       wazero.Runtime
 	code     wazero.CompiledModule
-	deadline bool
+	deadline time.Duration
 }
 
 func (m *module) Close() error { return m.rt.Close(context.Background()) }
@@ -116,6 +116,8 @@ func (m *module) Instantiate(ctx context.Context) (runtime.Instance, error) {
 		return nil, err
 	}
 	in := &instance{mod: mod, mem: mod.Memory(), deadline: m.deadline}
+	in.fuel, _ = mod.ExportedGlobal(admit.ExportFuel).(api.MutableGlobal)
+	in.depth = mod.ExportedGlobal(admit.ExportDepth)
 	for i, name := range runtime.ExportNames() {
 		in.exports[i] = mod.ExportedFunction(name)
 	}
@@ -126,35 +128,52 @@ type instance struct {
 	mod      api.Module
 	mem      api.Memory
 	exports  [runtime.NumExports]api.Function
-	deadline bool
+	fuel     api.MutableGlobal // nil in a module that was not rewritten
+	depth    api.Global
+	deadline time.Duration
+}
+
+// Fuel and SetFuel reach the counter that admission put into the module.
+func (in *instance) Fuel() int64 {
+	if in.fuel == nil {
+		return 0
+	}
+	return int64(in.fuel.Get())
+}
+
+func (in *instance) SetFuel(fuel int64) {
+	if in.fuel != nil {
+		in.fuel.Set(uint64(fuel))
+	}
 }
 
 func (in *instance) Has(f runtime.Export) bool { return in.exports[f] != nil }
 func (in *instance) Memory() []byte            { return view(in.mem) }
 func (in *instance) Close() error              { return in.mod.Close(context.Background()) }
 
-// Call runs an export. With the deadline on, the engine watches c.Done, which is
-// armed for the length of the call.
+// Call runs an export. With a deadline, the engine watches c.Done, which is armed for
+// the length of the call.
 func (in *instance) Call(c *runtime.Call, f runtime.Export, stack []uint64) error {
-	if !in.deadline {
-		if err := in.exports[f].CallWithStack(c, stack); err != nil {
-			return trap(c, err)
-		}
-		return nil
+	if in.deadline > 0 {
+		c.Arm(in.deadline)
 	}
-	c.Arm()
 	err := in.exports[f].CallWithStack(c, stack)
-	if onTime := c.Disarm(); err == nil && !onTime {
-		return &runtime.Trap{Kind: runtime.TrapTimeout, Msg: "past its deadline"}
+	if in.deadline > 0 {
+		if onTime := c.Disarm(); err == nil && !onTime {
+			return &runtime.Trap{Kind: runtime.TrapTimeout, Msg: "past its deadline"}
+		}
 	}
-	if err != nil {
-		return trap(c, err)
+	if err != nil || in.Fuel() < 0 {
+		return in.trap(c, err)
 	}
 	return nil
 }
 
 // trap tells apart how a call ended, and keeps the first line of what wazero says.
-func trap(c *runtime.Call, err error) *runtime.Trap {
+func (in *instance) trap(c *runtime.Call, err error) *runtime.Trap {
+	if in.Fuel() < 0 && !c.InHost() {
+		return &runtime.Trap{Kind: runtime.TrapOutOfFuel, Msg: "the call's fuel is used up"}
+	}
 	var exit *sys.ExitError
 	if errors.As(err, &exit) {
 		if exit.ExitCode() == sys.ExitCodeDeadlineExceeded || exit.ExitCode() == sys.ExitCodeContextCanceled {
@@ -165,6 +184,9 @@ func trap(c *runtime.Call, err error) *runtime.Trap {
 	msg, _, _ := strings.Cut(err.Error(), "\n")
 	if c.InHost() {
 		return &runtime.Trap{Kind: runtime.TrapHostPanic, Msg: "a host function panicked: " + msg}
+	}
+	if in.depth != nil && int32(in.depth.Get()) < 0 {
+		msg = "calls nested too deep"
 	}
 	return &runtime.Trap{Kind: runtime.TrapGuest, Msg: strings.TrimPrefix(msg, "wasm error: ")}
 }

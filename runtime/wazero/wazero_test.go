@@ -49,10 +49,7 @@ func instantiate(t testing.TB, cfg Config, file string, now func(*runtime.Call) 
 	return in
 }
 
-func call(t testing.TB, deadline time.Duration) *runtime.Call {
-	t.Helper()
-	return runtime.NewCall(runtime.CallConfig{Guest: "test", Deadline: deadline})
-}
+func call() *runtime.Call { return runtime.NewCall(runtime.CallConfig{Guest: "test"}) }
 
 func TestCallEnds(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -66,9 +63,9 @@ func TestCallEnds(t *testing.T) {
 		"host panic": {runtime.ExportHandle, func(*runtime.Call) int64 { panic("boom") }, runtime.TrapHostPanic, "a host function panicked: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := instantiate(t, Config{}, "bare.wasm", c.now)
+			in := instantiate(t, Config{Deadline: 20 * time.Millisecond}, "bare.wasm", c.now)
 			var stack [3]uint64
-			err := in.Call(call(t, 20*time.Millisecond), c.export, stack[:])
+			err := in.Call(call(), c.export, stack[:])
 			var trap *runtime.Trap
 			if !errors.As(err, &trap) || trap.Kind != c.want || !strings.HasPrefix(trap.Msg, c.msg) || strings.Contains(trap.Msg, "\n") {
 				t.Fatalf("got %#v, want kind %d and %q", err, c.want, c.msg)
@@ -78,7 +75,7 @@ func TestCallEnds(t *testing.T) {
 }
 
 func TestCallPassesTheCall(t *testing.T) {
-	c := call(t, time.Second)
+	c := call()
 	in := instantiate(t, Config{}, "bare.wasm", func(got *runtime.Call) int64 {
 		if got != c || !got.InHost() {
 			t.Error("the host function got another call")
@@ -104,7 +101,7 @@ func TestGuestsAreIsolated(t *testing.T) {
 	b := instantiate(t, Config{}, "bare.wasm", func(*runtime.Call) int64 { return 2 })
 	var stack [3]uint64
 	for want, in := range map[uint64]runtime.Instance{1: a, 2: b} {
-		if err := in.Call(call(t, time.Second), runtime.ExportHandle, stack[:]); err != nil || stack[0] != want {
+		if err := in.Call(call(), runtime.ExportHandle, stack[:]); err != nil || stack[0] != want {
 			t.Fatalf("%v, got %d, want %d", err, stack[0], want)
 		}
 	}

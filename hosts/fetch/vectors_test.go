@@ -1,5 +1,4 @@
-// Package hosts_test runs the ABI's vectors of host functions against every capability.
-package hosts_test
+package fetch_test
 
 import (
 	"bytes"
@@ -34,6 +33,8 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	l.kept = append(l.kept, vectors.Line{Level: vectors.Int(levels[r.Level]), Text: r.Message})
 	return nil
 }
+
+// The vectors of all capabilities are run here, since they share a world.
 
 // world is what a vector's host knows.
 type world struct {

@@ -53,6 +53,13 @@ func bodyRefusals() []refusal {
 	nested := func(n int) []byte {
 		return withBody(bytes.Repeat(raw(opBlock, none), n), bytes.Repeat(end, n), raw(get0, 0))
 	}
+	allLocals := func(n int) []byte {
+		var code []byte
+		for i := range n {
+			code = cat(code, raw(opLocalGet), uleb(uint64(i+1)), raw(opDrop))
+		}
+		return code
+	}
 	table := func(n int) []byte {
 		return cat(raw(opBlock, none, get0, 0, opBrTable), uleb(uint64(n)), make([]byte, n+1), end)
 	}
@@ -122,9 +129,11 @@ func bodyRefusals() []refusal {
 		limit(withBody(raw(get0, 0)), Limits{CodeBytes: 3}, RuleCodeBytes, "reach 4 bytes with it, at most 3"),
 		limit(nested(2049), Limits{}, RuleNesting, "deeper than 2048"),
 		limit(withBody(bytes.Repeat(raw(get0, 0), 9)), Limits{Operands: 8}, RuleOperands, "more than 8 values"),
-		limit(withBody(table(16384), raw(get0, 0)), Limits{}, RuleBranchTargets, "16385 targets"),
+		limit(withBody(table(8192), raw(get0, 0)), Limits{}, RuleBranchTargets, "8193 targets"),
+		limit(withBody(bytes.Repeat(raw(opBlock, none, get0, 0, opBrIf, 0, opEnd), 2049), raw(get0, 0)), Limits{}, RuleBranches, "more than 4096"),
+		limit(module(oneType, section(3, many(20, uleb(0))), section(10, many(20, body(noLocals, bytes.Repeat(raw(opBlock, none, opBr, 0, opEnd), 2048), end)))), Limits{}, RuleAllEffort, "reach an effort of"),
 		limit(withBody(table(9), table(9), raw(get0, 0)), Limits{AllBranchTargets: 19}, RuleAllTargets, "reach 20 targets"),
-		limit(withLocals(cat(uleb(1), uleb(1999), raw(i32)), bytes.Repeat(raw(opLoop, none, opEnd), 2000), raw(get0, 0)), Limits{}, RuleLocalsByBlocks, "2000 locals by 2000 blocks"),
+		limit(withLocals(cat(uleb(1), uleb(1999), raw(i32)), bytes.Repeat(raw(opLoop, none, opEnd), 2000), allLocals(1999), raw(get0, 0)), Limits{}, RuleEffort, "2000 locals that carry values between 2000 blocks"),
 		one("a counter's name", module(oneMemory, section(7, vec(export("kvrt:fuel", 2, 0)))), RuleExportReserved, `"kvrt:"`),
 		limit(module(oneMemory, section(7, vec(export("kvrt:", 2, 0)))), Limits{}, RuleExportReserved, `"kvrt:"`),
 	}

@@ -52,10 +52,13 @@ func (v *validator) controlFlow(offset int, op byte) {
 		v.leave()
 	case opNop:
 	case opBlock, opLoop, opIf:
+		v.branching(offset)
 		v.open(offset, op)
 	case opElse:
+		v.branching(offset)
 		v.otherwise(offset)
 	case opEnd:
+		v.basic++
 		if f := v.top; f.op == opIf && !equalTypes(f.typ.Params, f.typ.Results) {
 			v.broken(RuleOperandType, offset, "an if without an else must take what it gives, and is of type %s", f.typ)
 			return
@@ -66,6 +69,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 		}
 
 	case opBr:
+		v.branching(offset)
 		v.weigh(1)
 		to := v.target()
 		if to == nil {
@@ -75,6 +79,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 		v.branch(offset, to, always)
 		v.leave()
 	case opBrIf:
+		v.branching(offset)
 		v.weigh(1)
 		to := v.target()
 		v.pop(I32)
@@ -87,9 +92,11 @@ func (v *validator) controlFlow(offset int, op byte) {
 		}
 		v.branch(offset, to, sometimes)
 	case opBrTable:
+		v.branching(offset)
 		v.weigh(1)
 		v.brTable(offset)
 	case opReturn:
+		v.branching(offset)
 		v.weigh(1)
 		v.popOperands(v.frames[0].typ.Results)
 		v.branch(offset, &v.frames[0], always)
@@ -129,7 +136,6 @@ func (v *validator) open(offset int, op byte) {
 	if !v.ok() {
 		return
 	}
-	v.blocks++
 	v.opening(offset, op)
 	v.push(op, typ)
 	v.opened()

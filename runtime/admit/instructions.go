@@ -78,11 +78,13 @@ func (v *validator) zero(offset int) {
 }
 
 // local reads the index of a local and gives its type.
-func (v *validator) local() ValType {
-	if i := index(&v.cursor, "local", len(v.locals)); v.ok() {
-		return v.locals[i]
+func (v *validator) local(use func(*validator, int)) ValType {
+	i := index(&v.cursor, "local", len(v.locals))
+	if !v.ok() {
+		return 0
 	}
-	return 0
+	use(v, i)
+	return v.locals[i]
 }
 
 func (v *validator) table() int { return index(&v.cursor, "table", len(v.mod.Tables)) }
@@ -118,11 +120,11 @@ func (v *validator) other(offset int, op byte) {
 		v.pushOperand(t)
 
 	case opLocalGet:
-		v.pushOperand(v.local())
+		v.pushOperand(v.local((*validator).readLocal))
 	case opLocalSet:
-		v.pop(v.local())
+		v.pop(v.local((*validator).writeLocal))
 	case opLocalTee:
-		t := v.local()
+		t := v.local((*validator).writeLocal)
 		v.pop(t)
 		v.pushOperand(t)
 	case opGlobalGet:

@@ -1,5 +1,7 @@
 package admit
 
+import "math"
+
 // Limits bound what Read accepts. A field that is zero or negative has its
 // default, so the zero value is a usable set. Every limit is inclusive.
 //
@@ -31,9 +33,26 @@ type Limits struct {
 	CodeBytes        int // all function bodies together
 	Nesting          int // blocks open at once in one function
 	Operands         int // values on the operand stack of one function
+	Branches         int // blocks, elses and branches of one function
 	BranchTargets    int // entries of the br_tables of one function
 	AllBranchTargets int // entries of the br_tables of all functions
-	LocalsByBlocks   int // parameters and locals of a function x its blocks
+	Effort           int // of compiling one function, see below
+	AllEffort        int // of compiling all functions
+}
+
+// effort estimates what compiling a function takes. branches counts its blocks,
+// elses and branches, spread the same with each one weighed by one more than the
+// loops around it, locals those of its parameters and locals that carry a value
+// from one basic block to another.
+//
+// The form is that of what wazero's compiler was measured to take, at worst 5 us
+// for 1: it is quadratic in the basic blocks, and where all of these locals are in
+// use throughout, quadratic in them and linear in blocks and loops. 2,000 of them
+// and 2,000 loops, a module of 41 KB that took it 68 s, are an effort of 16
+// million.
+func effort(branches, spread, locals int) int {
+	b, s, l := uint64(branches), uint64(spread), uint64(locals+1)
+	return int(min((16*b*b+l*l*s)>>10, math.MaxInt32))
 }
 
 // WithDefaults returns the limits with every unset field filled in. The
@@ -72,15 +91,26 @@ func (l Limits) WithDefaults() Limits {
 	// Mangled names fit; a log line still holds one.
 	set(&l.NameBytes, 1024)
 	set(&l.CustomSections, 1024)
-	// Symbols of a Go guest take 110 KB to 1 MB, debug information of a
-	// small C or Rust guest up to 3 MB. No engine needs any of it.
-	set(&l.CustomBytes, 4<<20)
-	set(&l.CodeBytes, 8<<20)
+	// Symbols of a Go guest take 110 KB to 1 MB; rustc leaves 5 MB of debug
+	// information about its standard library. No engine needs any of it.
+	set(&l.CustomBytes, 8<<20)
+	// Twice that of the Go guest above.
+	set(&l.CodeBytes, 12<<20)
+	// Go nests up to 549 blocks, other compilers some dozens.
 	set(&l.Nesting, 2048)
+	// Compilers keep some dozens. One frame then takes a quarter of a call
+	// depth of 256 KiB.
 	set(&l.Operands, 4096)
-	set(&l.BranchTargets, 16384)
-	set(&l.AllBranchTargets, 1<<18)
-	set(&l.LocalsByBlocks, 1<<18)
+	// Go's longest functions have 1,900 in 46 KB. Compilers are quadratic
+	// in it: wazero's took 0.8 s for 4,096, 3.3 s for 8,192.
+	set(&l.Branches, 4096)
+	// Go has up to 1,032, and 199,604 in all functions. wazero's compiler
+	// took 0.1 s for 8,192, 4.3 s for 100,000.
+	set(&l.BranchTargets, 8192)
+	set(&l.AllBranchTargets, 512<<10)
+	// At worst 2.5 s and 20 s. See effort.
+	set(&l.Effort, 512<<10)
+	set(&l.AllEffort, 4<<20)
 	return l
 }
 

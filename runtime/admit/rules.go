@@ -77,9 +77,11 @@ const (
 	RuleCodeBytes       = "limit/code-bytes"
 	RuleNesting         = "limit/nesting"
 	RuleOperands        = "limit/operands"
+	RuleBranches        = "limit/branches"
 	RuleBranchTargets   = "limit/branch-targets"
 	RuleAllTargets      = "limit/all-branch-targets"
-	RuleLocalsByBlocks  = "limit/locals-by-blocks"
+	RuleEffort          = "limit/effort"
+	RuleAllEffort       = "limit/all-effort"
 
 	// What a host asks for: the Check methods.
 	RuleExportMissing   = "export/missing"

@@ -1,5 +1,7 @@
 package admit
 
+import "math"
+
 // Validate checks the function bodies of a module that Read gave for wasm: that
 // every instruction is known, that its operands have the right types, that
 // control flow is well formed and that every index exists, by the rules of
@@ -41,9 +43,14 @@ type validator struct {
 	live bool
 
 	deepest    int   // most operands at once
-	blocks     int   // blocks, loops and ifs
+	branches   int   // blocks, elses and branches
+	spread     int   // the same, each weighed by the loops around it
 	targets    int   // entries of its br_tables
+	used       []int // for each local, the basic block that used it last; -1: it is among
+	carried    int   // the locals that carry a value from one basic block to another
+	basic      int   // the basic block at hand
 	allTargets int   // of all bodies so far
+	allEffort  int   // of all bodies so far
 	allBytes   int   // of all bodies so far
 	tables     int32 // br_tables so far, to tell their marks apart
 
@@ -90,8 +97,9 @@ func (v *validator) function(i int) {
 		}
 	}
 
-	v.operands, v.frames = v.operands[:0], v.frames[:0]
-	v.deepest, v.blocks, v.targets, v.live = 0, 0, 0, true
+	v.operands, v.frames, v.top = v.operands[:0], v.frames[:0], nil
+	v.deepest, v.branches, v.spread, v.targets, v.live = 0, 0, 0, 0, true
+	v.used, v.carried, v.basic = append(v.used[:0], make([]int, len(v.locals))...), 0, 0
 	if v.plan != nil {
 		v.plan.start(v.pos)
 	}
@@ -106,11 +114,50 @@ func (v *validator) function(i int) {
 	if v.ok() && v.left() > 0 {
 		v.fail(RuleControl, v.pos, "%d bytes follow the end of the body; the file is damaged or its encoder broken", v.left())
 	}
-	if score := len(v.locals) * v.blocks; v.ok() && score > v.lim.LocalsByBlocks {
-		v.note(RuleLocalsByBlocks, f.Offset, "%d locals by %d blocks give a score of %d, at most %d is allowed, since compilers need time and memory by this product; split the function or raise the limit", len(v.locals), v.blocks, score, v.lim.LocalsByBlocks)
-	}
+	v.compiling(f.Offset)
 	if e := v.fn.first(); e != nil {
 		v.all.add(e)
+	}
+}
+
+// compiling applies the limits on what the body at hand takes to compile.
+func (v *validator) compiling(offset int) {
+	if !v.ok() {
+		return
+	}
+	e := effort(v.branches, v.spread, v.carried)
+	before := v.allEffort
+	v.allEffort = min(before+e, math.MaxInt32)
+	switch {
+	case e > v.lim.Effort:
+		v.note(RuleEffort, offset, "%d locals that carry values between %d blocks and branches, some in loops, are an effort of %d to compile, at most %d is allowed; optimise or split the function, or raise the limit", v.carried, v.branches, e, v.lim.Effort)
+	case v.allEffort > v.lim.AllEffort && before <= v.lim.AllEffort:
+		v.note(RuleAllEffort, offset, "functions reach an effort of %d to compile with it, at most %d is allowed; optimise, make the module smaller, or raise the limit", v.allEffort, v.lim.AllEffort)
+	}
+}
+
+// branching counts a block, an else or a branch.
+func (v *validator) branching(offset int) {
+	v.branches++
+	v.basic++
+	v.spread += 1 + v.top.loops
+	if v.branches > v.lim.Branches {
+		v.fail(RuleBranches, offset, "more than %d blocks and branches; split the function or raise the limit", v.lim.Branches)
+	}
+}
+
+// readLocal notes a use of a local's value, writeLocal one that gives it another.
+// At the entry all have one.
+func (v *validator) readLocal(i int) {
+	if at := v.used[i]; at >= 0 && at != v.basic {
+		v.used[i] = -1
+		v.carried++
+	}
+}
+
+func (v *validator) writeLocal(i int) {
+	if v.used[i] >= 0 {
+		v.used[i] = v.basic
 	}
 }
 
@@ -210,6 +257,7 @@ type frame struct {
 	dead    bool      // what follows cannot run, up to the else or the end
 	born    bool      // the block itself can run
 	height  int       // operands below it
+	loops   int       // around what is in it
 	typ     *FuncType // parameters and results
 	mark    int32     // the latest br_table that was seen to suit it
 	control           // for the rewriter
@@ -225,7 +273,14 @@ func (f *frame) label() []ValType {
 
 // push opens a block whose parameters the caller has taken off the stack.
 func (v *validator) push(op byte, typ *FuncType) {
-	v.frames = append(v.frames, frame{op: op, born: v.live, height: len(v.operands), typ: typ})
+	loops := 0
+	if v.top != nil {
+		loops = v.top.loops
+	}
+	if op == opLoop {
+		loops++
+	}
+	v.frames = append(v.frames, frame{op: op, born: v.live, height: len(v.operands), loops: loops, typ: typ})
 	v.top = &v.frames[len(v.frames)-1]
 	// The outermost frame is the body itself.
 	if len(v.frames)-1 > v.lim.Nesting {

@@ -44,20 +44,20 @@ func CheckAnswer(b []byte) (Answer, error) {
 	if err := c.raw(body, 8, "body"); err != nil {
 		return none, err
 	}
-	a.Detail, a.Body = cut(Base(b).Run(detail)), Base(b).Run(body)
+	a.Detail, a.Body = Cut(Base(b).Run(detail)), Base(b).Run(body)
 	return a, nil
 }
 
-// cut shortens UTF-8 text to MaxDetail bytes without splitting a character.
-func cut(b []byte) []byte {
-	if len(b) <= MaxDetail {
-		return b
+// Cut shortens UTF-8 text to MaxDetail bytes without splitting a character.
+func Cut[T ~string | ~[]byte](text T) T {
+	if len(text) <= MaxDetail {
+		return text
 	}
 	n := MaxDetail
-	for n > MaxDetail-utf8.UTFMax && !utf8.RuneStart(b[n]) {
+	for n > MaxDetail-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return b[:n:n]
+	return text[:n]
 }
 
 // AppendAnswer appends an Answer record, 8-byte aligned in b, with detail and body.

@@ -226,7 +226,7 @@ const (
 	LevelDebug Level = 0
 	LevelInfo  Level = 1
 	LevelWarn  Level = 2 // the host repeats an equal warning of a guest only once
-	LevelError Level = 3
+	LevelError Level = 3 // repeated like a warning: once
 )
 
 // String returns the text that people and JSON see.

@@ -197,7 +197,7 @@ func enums() []Enum {
 			{"Debug", "debug", 0, ""},
 			{"Info", "info", 1, ""},
 			{"Warn", "warn", 2, "the host repeats an equal warning of a guest only once"},
-			{"Error", "error", 3, ""},
+			{"Error", "error", 3, "repeated like a warning: once"},
 		}},
 		{"HashKind", 32, false, "What a block hash is. Kinds are never compared with each other.", []EnumValue{
 			{"Absent", "", 0, "not told"},

@@ -18,7 +18,7 @@ type Call struct {
 	runtime *Runtime
 
 	identity hint.Identity
-	effects  []Effect
+	effect   Effect
 	reason   abi.Reason // of the host function that refused last
 	detail   string
 	fatal    error
@@ -28,6 +28,8 @@ type Call struct {
 
 	wall, mono int64
 	logLines   int
+	starting   bool      // of the instance: its lines are no request's
+	warned     *warnOnce // the guest's
 	logDropped uint64
 
 	timer   *time.Timer
@@ -36,7 +38,7 @@ type Call struct {
 }
 
 func newCall(r *Runtime, guest string, wasm Instance) *Call {
-	return &Call{guest: guest, runtime: r, wasm: wasm, done: make(chan struct{})}
+	return &Call{guest: guest, runtime: r, wasm: wasm, warned: &r.warned, done: make(chan struct{})}
 }
 
 // CallConfig configures a Call that belongs to no loaded guest. The zero value is
@@ -106,8 +108,16 @@ func (c *Call) readClocks() {
 	}
 }
 
-// Defer hands over an effect, which takes place if the call's action is accepted.
-func (c *Call) Defer(e Effect) { c.effects = append(c.effects, e) }
+// Defer hands over an effect, which takes place if the call's action is accepted. A
+// call has one: so its effects take place all or none. It is false when there is one
+// already; the host function then drops e and refuses.
+func (c *Call) Defer(e Effect) bool {
+	if c.effect != nil {
+		return false
+	}
+	c.effect = e
+	return true
+}
 
 // Refuse remembers why a host function refuses and returns the negated reason, which
 // is what the guest sees. When the guest answers with that reason and no detail of
@@ -124,6 +134,14 @@ func (c *Call) Fail(err error) { c.fatal = err }
 // Failed returns what Fail reported.
 func (c *Call) Failed() error { return c.fatal }
 
+// failure is what Fail reported, as Dispatch returns it.
+func (c *Call) failure() error {
+	if c.fatal == nil {
+		return nil
+	}
+	return &FatalError{c.guest, c.fatal}
+}
+
 // LogEnabled tells whether a line of this level would be kept.
 func (c *Call) LogEnabled(level abi.Level) bool {
 	return c.runtime.log.Enabled(context.Background(), slogLevel(level))
@@ -136,7 +154,7 @@ func (c *Call) Log(level abi.Level, msg []byte) {
 		c.logDropped++
 		return
 	}
-	if level >= abi.LevelWarn && !c.runtime.warned.first(c.guest, uint32(level)<<16, msg) {
+	if level >= abi.LevelWarn && !c.starting && !c.warned.first(uint64(level), msg) {
 		return
 	}
 	c.runtime.log.Log(context.Background(), slogLevel(level), string(msg), "guest", c.guest, "request_id", c.identity.RequestID)
@@ -209,23 +227,19 @@ func (c *Call) Err() error {
 	return nil
 }
 
-// commit carries out the call's effects in order, up to the first that refuses.
-func (c *Call) commit() (abi.Reason, string) {
-	for i, e := range c.effects {
-		if reason, detail := e.Commit(); reason != abi.ReasonNone {
-			c.effects = append(c.effects[:0], c.effects[i+1:]...)
-			c.drop()
-			return reason, detail
-		}
+// commit carries out the call's effect.
+func (c *Call) commit() (reason abi.Reason, detail string) {
+	if e := c.effect; e != nil {
+		c.effect = nil
+		reason, detail = e.Commit()
 	}
-	c.effects = c.effects[:0]
-	return abi.ReasonNone, ""
+	return reason, detail
 }
 
-// drop drops the call's effects.
+// drop drops the call's effect.
 func (c *Call) drop() {
-	for _, e := range c.effects {
+	if e := c.effect; e != nil {
+		c.effect = nil
 		e.Drop()
 	}
-	c.effects = c.effects[:0]
 }

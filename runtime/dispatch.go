@@ -65,13 +65,13 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 		return ErrClosed
 	}
 	res.shard.dispatches.Add(1)
+	res.reset()
 	if err := r.decode(gen, req, res); err != nil {
 		res.shard.malformed.Add(1)
 		return err
 	}
 	res.frame.Finish(req.Identity)
 	res.clock = r.nanos()
-	res.reset()
 	for i := range res.frame.Len() {
 		a := res.frame.Action(i)
 		res.Results = append(res.Results, hint.Result{Index: i, ActionID: a.ID, ActionType: a.Type, ActionVersion: a.Version})
@@ -99,7 +99,7 @@ func (res *Response) route(gen *generation, i int) {
 		res.unrouted(out, reason, detail)
 		return
 	}
-	id, known := gen.byType[string(a.Type)]
+	id, known := gen.handler(a.Type)
 	switch {
 	case !known:
 		res.unrouted(out, abi.ReasonUnsupportedActionType, "no loaded guest handles this action type")
@@ -125,20 +125,24 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 	res.list(gr)
 	for pos, i := range res.actions {
 		out := &res.Results[i]
+		if out.Status != 0 {
+			continue // judged before its guest was replaced; here for the others' sake
+		}
 		if s == nil {
 			var drained bool
 			if s, drained = g.pool.acquire(res.start, r.cfg.Wait); drained {
-				r.routeAgain(res, pos)
+				r.routeAgain(res)
 				return nil
 			}
 			if s == nil {
-				res.unavailable(g, pos)
+				res.rejectRest(g, pos, abi.ReasonHandlerUnavailable, "no instance was free in time")
 				return nil
 			}
 			s.inst.call.begin(req.Identity, g.limits.Fuel)
 			if err := s.inst.write(res.guestFrame(s.inst)); err != nil {
-				s = g.noRoom(s, res, out, err)
-				continue
+				failed := s
+				s = nil
+				return g.noRoom(failed, res, pos, err)
 			}
 		}
 		if err := r.handle(g, s, req, res, out, uint32(pos)); err != nil {
@@ -184,18 +188,22 @@ func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hi
 
 // report logs the results: all at debug, rejections once per type and reason.
 func (r *Runtime) report(req *Request, res *Response) {
+	debug := r.log.Enabled(context.Background(), slog.LevelDebug)
 	for i := range res.Results {
 		out := &res.Results[i]
-		if out.Status == abi.StatusRejected && r.warned.first(out.Reason.String(), 0xffff, out.ActionType) {
+		if out.Status == abi.StatusRejected && r.warned.first(uint64(out.Reason), out.ActionType) {
 			r.logResult(slog.LevelWarn, "hint rejected (further ones of this type and reason are logged at debug)", req, res, out)
-		} else if r.debug {
+		} else if debug {
 			r.logResult(slog.LevelDebug, "hint", req, res, out)
 		}
 	}
-	if v := res.frame.ProtocolVersion(); string(v) != "0.1" && r.warned.first("", 0xfffe, nil) {
+	if v := res.frame.ProtocolVersion(); string(v) != "0.1" && r.warned.first(warnProtocol, nil) {
 		r.log.Warn("protocol_version is not 0.1; going on", "protocol_version", string(v), "request_id", req.Identity.RequestID)
 	}
 }
+
+// warnProtocol is the kind of the warning about protocol versions, beside the reasons.
+const warnProtocol = 1 << 32
 
 func (r *Runtime) logResult(level slog.Level, msg string, req *Request, res *Response, out *hint.Result) {
 	r.log.Log(context.Background(), level, msg, "request_id", req.Identity.RequestID, "message_id", string(res.frame.MessageID()),

@@ -30,6 +30,7 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
 	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, w)}
+	in.call.warned = &g.warned
 	if err := in.start(g); err != nil {
 		w.Close()
 		return nil, err
@@ -39,6 +40,11 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 
 func (in *instance) start(g *guest) error {
 	in.call.begin(hint.Identity{}, g.limits.InitFuel)
+	in.call.starting = true
+	defer func() {
+		in.call.drop()
+		in.call.starting = false
+	}()
 	if in.wasm.Has(ExportInitialize) {
 		if err := in.wasm.Call(in.call, ExportInitialize, in.stack[:0]); err != nil {
 			return fmt.Errorf("_initialize: %w", err)
@@ -50,7 +56,9 @@ func (in *instance) start(g *guest) error {
 	copy(in.wasm.Memory()[in.arena:], g.initFrame)
 	in.frame = uint32(len(g.initFrame))
 	ret, err := in.run(ExportInit, 0)
-	in.call.drop()
+	if err == nil {
+		err = in.call.failure()
+	}
 	if err != nil {
 		return fmt.Errorf("kvrt_init: %w", err)
 	}
@@ -94,7 +102,12 @@ var errNoRoom = errors.New("the guest has no room for the frame")
 // it lies and may refuse.
 func (in *instance) grow(n uint32) error {
 	in.stack[0] = uint64(n)
-	if err := in.wasm.Call(in.call, ExportArena, in.stack[:1]); err != nil {
+	err := in.wasm.Call(in.call, ExportArena, in.stack[:1])
+	in.call.drop() // handing out memory has no effect on the world
+	if err == nil {
+		err = in.call.failure()
+	}
+	if err != nil {
 		return err
 	}
 	var ok bool
@@ -105,7 +118,7 @@ func (in *instance) grow(n uint32) error {
 	return nil
 }
 
-// write copies a frame into the guest. An error other than errNoRoom is a trap.
+// write copies a frame into the guest. An error other than errNoRoom ends the instance.
 func (in *instance) write(frame []byte) error {
 	if uint64(len(frame)) > uint64(in.size) {
 		if len(frame) > maxFrame {

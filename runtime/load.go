@@ -28,6 +28,7 @@ type guest struct {
 	pool       *pool
 	initFrame  []byte
 	generation uint64 // the one that loaded it
+	warned     warnOnce
 }
 
 // Info is what can be told about a module without running it.
@@ -167,6 +168,9 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 	refuse := func(rule, item string, err error) error {
 		return &LoadError{spec.Name, []Problem{{rule, item, err.Error()}}}
 	}
+	if g.limits.Memory > maxMemory {
+		return nil, refuse("limit/memory", "limits.memory", fmt.Errorf("%d bytes: a memory has at most 4 GiB", spec.Limits.Memory))
+	}
 	if uint64(info.Module.Memories[0].Min)*pageSize > g.limits.Memory {
 		return nil, refuse("limit/memory", "memory", fmt.Errorf("it starts with %d pages of 64 KiB and the limit is %d bytes: raise limits.memory", info.Module.Memories[0].Min, g.limits.Memory))
 	}
@@ -175,6 +179,9 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 	if len(spec.Parameters) > 0 {
 		if frame, params, err = hint.AppendTree(frame, abi.FormatJSON, spec.Parameters); err != nil {
 			return nil, refuse("parameters", "", err)
+		}
+		if params.Tag != abi.TagMap {
+			return nil, refuse("parameters", "", errors.New("want a JSON object"))
 		}
 	}
 	g.initFrame = abi.FinishInit(frame, params)
@@ -254,10 +261,9 @@ func (r *Runtime) check(spec *GuestSpec) (*Info, []HostModule, error) {
 // smoke calls each role once with the smallest input that the role can get. The guest
 // may refuse it, but must not trap or break the ABI. Its effects are dropped.
 func (g *guest) smoke() error {
-	s := &g.pool.slots[0]
-	s.state.Store(slotBusy)
-	defer s.state.Store(slotFree)
-	in := s.inst
+	in := g.pool.slots[0].inst // nobody else knows the pool yet
+	in.call.starting = true
+	defer func() { in.call.starting = false }()
 	for _, role := range g.info.Manifest.Roles {
 		frame, export := g.smokeFrame(role)
 		in.call.begin(hint.Identity{}, g.limits.InitFuel)
@@ -266,6 +272,9 @@ func (g *guest) smoke() error {
 		}
 		ret, err := in.run(export, 0)
 		in.call.drop()
+		if err == nil {
+			err = in.call.failure()
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", role.Export(), err)
 		}

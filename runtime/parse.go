@@ -38,6 +38,14 @@ func (r *Runtime) decode(gen *generation, req *Request, res *Response) error {
 
 // parse makes one call of a parser: a foreign document in, an envelope out.
 func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res *Response) error {
+	used := true
+	defer func() { // the native side may panic; the panic goes on to the caller
+		if used {
+			g.pool.poison(s)
+		} else {
+			g.pool.release(s)
+		}
+	}()
 	frame := abi.BeginParse(res.scratch[:0], format, req.Body, req.Identity.RequestID, req.Dialect)
 	frame, doc, err := hint.AppendTree(frame, format, req.Body)
 	if err != nil {
@@ -48,19 +56,19 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 	res.clock = r.nanos()
 	in, out := s.inst, hint.Result{Guest: g.spec.Name}
 	in.call.begin(req.Identity, g.limits.Fuel)
-	res.text = res.text[:0]
 	var ret int64
 	if err = in.write(res.scratch); err == nil {
 		ret, err = in.run(ExportParse, 0)
 	}
 	out.Fuel = in.call.used()
-	if err == errNoRoom {
+	switch {
+	case err == errNoRoom:
 		res.reject(&out, abi.ReasonLimitExceeded, "the parser has no room for a document of this size: raise its limits.memory")
 		err = nil
-	} else if err != nil || in.call.fatal != nil {
+	case err != nil || in.call.fatal != nil:
 		err = res.failed(s, &out, err)
-	} else {
-		res.envelope(in, &out, ret, format, req.Body, r.cfg.Limits)
+	default:
+		res.envelope(in, &out, ret, format, r.cfg.Limits)
 	}
 	if out.Status == abi.StatusAccepted {
 		if reason, detail := in.call.commit(); reason != abi.ReasonNone {
@@ -71,13 +79,9 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 	}
 	out.DurationNS = r.nanos() - res.clock
 	s.stats.count(&out, in.call)
-	if err != nil {
-		g.pool.poison(s)
-		if fatal, ok := err.(*FatalError); ok {
-			return fatal
-		}
-	} else {
-		g.pool.release(s)
+	used = err != nil
+	if fatal, ok := err.(*FatalError); ok {
+		return fatal
 	}
 	if out.Status != abi.StatusAccepted {
 		return &ParseError{g.spec.Name, out.Reason, string(out.Detail)}
@@ -86,7 +90,7 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 }
 
 // envelope takes the envelope out of a parser's answer.
-func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format abi.Format, body []byte, lim hint.Limits) {
+func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format abi.Format, lim hint.Limits) {
 	ref, ok := abi.SplitResult(ret)
 	if !ok || ref.Len == 0 {
 		res.verdict(in, out, ret)

@@ -32,6 +32,7 @@ type pool struct {
 	guest    *guest
 	slots    []slot
 	draining atomic.Bool
+	drained  chan struct{} // closed when draining is set
 	waiters  atomic.Int32
 	freed    chan struct{}
 	open     atomic.Int32 // slots that are not closed, and refills that run
@@ -47,7 +48,7 @@ type pool struct {
 
 // newPool makes n instances and a spare.
 func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
-	p := &pool{guest: g, slots: make([]slot, n), freed: make(chan struct{}, n), closed: make(chan struct{}),
+	p := &pool{guest: g, slots: make([]slot, n), freed: make(chan struct{}, n), drained: make(chan struct{}), closed: make(chan struct{}),
 		last: make([]slotStats, n), memory: make([]uint64, n)}
 	p.open.Store(int32(n))
 	for i := range n + 1 {
@@ -100,8 +101,11 @@ func (p *pool) await(start uint32, wait time.Duration) (*slot, bool) {
 		}
 		select {
 		case <-p.freed:
-		case <-p.closed:
+		case <-p.drained:
 		case <-timeout.C:
+			if p.draining.Load() {
+				return nil, true
+			}
 			p.unavailable.Add(1)
 			return nil, false
 		}
@@ -157,7 +161,7 @@ func (p *pool) refill() {
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, time.Second)
-		case <-p.closed:
+		case <-p.drained:
 		}
 	}
 	p.closeVacant()
@@ -185,7 +189,10 @@ func (p *pool) place(in *instance) bool {
 // drain closes the pool: free slots now, held ones by their holder. It returns at
 // once; closed is closed after the last one.
 func (p *pool) drain() {
-	p.draining.Store(true)
+	if !p.draining.CompareAndSwap(false, true) {
+		return
+	}
+	close(p.drained)
 	p.mu.Lock()
 	if p.spare != nil {
 		p.spare.wasm.Close()

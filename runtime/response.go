@@ -50,16 +50,23 @@ func (res *Response) list(gr group) {
 	}
 }
 
-// routeAgain routes the actions from position pos on by the generation that is
-// current now: their guest was replaced before an instance of it was taken.
-func (r *Runtime) routeAgain(res *Response, pos int) {
+// routeAgain routes the running group by the generation that is current now: its guest
+// was replaced before an instance could be taken. Actions that have been judged go
+// along, since rules over an envelope need them, and keep their results.
+func (r *Runtime) routeAgain(res *Response) {
 	gen := r.current.Load()
-	for _, i := range res.actions[pos:] {
-		if gen == nil {
-			res.reject(&res.Results[i], abi.ReasonHandlerUnavailable, "the runtime is closing")
-			continue
+	for _, i := range res.actions {
+		out := &res.Results[i]
+		switch {
+		case out.Status != 0:
+			if id, known := gen.handler(out.ActionType); known {
+				res.enqueue(gen, id, i)
+			}
+		case gen == nil:
+			res.reject(out, abi.ReasonHandlerUnavailable, "the runtime is closing")
+		default:
+			res.route(gen, int(i))
 		}
-		res.route(gen, int(i))
 	}
 	res.endRouting()
 }
@@ -75,28 +82,34 @@ func (res *Response) guestFrame(in *instance) []byte {
 	return res.scratch
 }
 
-// unavailable rejects the actions of the running group from position pos on: none of
-// them waits again.
-func (res *Response) unavailable(g *guest, pos int) {
+// rejectRest rejects the actions of the running group from position pos on: what is
+// wrong is wrong for each of them, and none waits or asks again.
+func (res *Response) rejectRest(g *guest, pos int, reason abi.Reason, detail string) {
 	for _, i := range res.actions[pos:] {
-		res.Results[i].Guest = g.spec.Name
-		res.reject(&res.Results[i], abi.ReasonHandlerUnavailable, "no instance was free in time")
+		if out := &res.Results[i]; out.Status == 0 {
+			out.Guest = g.spec.Name
+			res.reject(out, reason, detail)
+		}
 	}
 }
 
-// noRoom ends an action whose frame could not be written, and says what becomes of
-// the slot.
-func (g *guest) noRoom(s *slot, res *Response, out *hint.Result, err error) *slot {
+// noRoom ends a group whose frame could not be written.
+func (g *guest) noRoom(s *slot, res *Response, pos int, err error) error {
+	out := &res.Results[res.actions[pos]]
 	out.Guest = g.spec.Name
 	if errors.Is(err, errNoRoom) {
 		res.reject(out, abi.ReasonLimitExceeded, "the guest has no room for a frame of this size: raise its limits.memory")
 		s.stats.count(out, s.inst.call)
 		g.pool.release(s)
-		return nil
+	} else {
+		err = res.failed(s, out, err)
+		s.stats.count(out, s.inst.call)
+		g.pool.poison(s)
+		if fatal, ok := err.(*FatalError); ok {
+			return fatal
+		}
 	}
-	_ = res.failed(s, out, err)
-	s.stats.count(out, s.inst.call)
-	g.pool.poison(s)
+	res.rejectRest(g, pos+1, out.Reason, string(out.Detail))
 	return nil
 }
 
@@ -112,7 +125,7 @@ func (res *Response) reject(out *hint.Result, reason abi.Reason, detail string) 
 	out.Detail = nil
 	if detail != "" {
 		at := len(res.text)
-		res.text = append(res.text, detail[:min(len(detail), abi.MaxDetail)]...)
+		res.text = append(res.text, abi.Cut(detail)...)
 		out.Detail = res.text[at:len(res.text):len(res.text)]
 	}
 }
@@ -189,9 +202,9 @@ func (res *Response) rewrite(out *hint.Result, block []byte) error {
 
 // failed turns a trap into a result; only a fatal failure is passed on as such.
 func (res *Response) failed(s *slot, out *hint.Result, err error) error {
-	if fatal := s.inst.call.fatal; fatal != nil {
+	if fatal := s.inst.call.failure(); fatal != nil {
 		res.reject(out, abi.ReasonHandlerError, fatal.Error())
-		return &FatalError{out.Guest, fatal}
+		return fatal
 	}
 	t, ok := err.(*Trap)
 	if !ok {

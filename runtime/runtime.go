@@ -42,7 +42,6 @@ type Config struct {
 type Runtime struct {
 	cfg     Config
 	log     *slog.Logger
-	debug   bool
 	hosts   map[string]HostModule
 	started time.Time
 	warned  warnOnce
@@ -86,7 +85,6 @@ func New(cfg Config) (*Runtime, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Runtime{cfg: cfg, log: cfg.Log, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
-	r.debug = cfg.Log.Enabled(context.Background(), slog.LevelDebug)
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {
 			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())
@@ -136,7 +134,7 @@ func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name })
 	if i < 0 {
-		return fmt.Errorf("%w: %s", ErrUnknownGuest, spec.Name)
+		return r.unknown(spec.Name)
 	}
 	specs[i] = spec
 	return r.offer(ctx, specs)
@@ -149,7 +147,7 @@ func (r *Runtime) Unload(ctx context.Context, name string) error {
 	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
 	if i < 0 {
-		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
+		return r.unknown(name)
 	}
 	return r.offer(ctx, slices.Delete(specs, i, i+1))
 }
@@ -161,7 +159,7 @@ func (r *Runtime) Rollback(ctx context.Context, name string) error {
 	specs := r.Specs()
 	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
 	if i < 0 {
-		return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
+		return r.unknown(name)
 	}
 	past := r.history[name]
 	if len(past) == 0 {
@@ -173,6 +171,14 @@ func (r *Runtime) Rollback(ctx context.Context, name string) error {
 	}
 	r.history[name] = past[:len(past)-1]
 	return nil
+}
+
+// unknown says why no guest of that name is loaded.
+func (r *Runtime) unknown(name string) error {
+	if r.closed {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
 }
 
 // Specs returns what is loaded.
@@ -291,20 +297,28 @@ func (gen *generation) add(g *guest) error {
 	return nil
 }
 
+// handler finds the guest of an action type. A nil generation has none.
+func (gen *generation) handler(actionType []byte) (id int32, known bool) {
+	if gen == nil {
+		return 0, false
+	}
+	id, known = gen.byType[string(actionType)]
+	return id, known
+}
+
 // Close stops taking work, waits until calls in flight have ended or ctx is done, and
 // frees everything.
 func (r *Runtime) Close(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
 	r.closed = true
-	old := r.current.Swap(nil)
-	for _, g := range old.guests {
-		g.pool.drain()
+	if old := r.current.Swap(nil); old != nil {
+		for _, g := range old.guests {
+			g.pool.drain()
+		}
+		r.retired = append(r.retired, old.guests...)
 	}
-	for _, g := range append(r.retired, old.guests...) {
+	for _, g := range r.retired {
 		select {
 		case <-g.pool.closed:
 		case <-ctx.Done():

@@ -49,8 +49,7 @@ type effects struct {
 func (e *effects) Name() string { return "kvrt_fetch" }
 
 func (e *effects) Functions() []runtime.HostFunction {
-	i := abi.I32
-	return []runtime.HostFunction{{Name: "submit", Params: []abi.ValType{i, i, i, i, i}, Results: []abi.ValType{i}, Call: e.submit}}
+	return runtime.Functions("kvrt_fetch", map[string]func(*runtime.Call, []byte, []uint64){"submit": e.submit})
 }
 
 func (e *effects) submit(c *runtime.Call, _ []byte, stack []uint64) {
@@ -64,7 +63,9 @@ func (e *effects) submit(c *runtime.Call, _ []byte, stack []uint64) {
 		c.Fail(errors.New("the store is gone"))
 	default:
 		e.deferred.Add(1)
-		c.Defer(effect{e})
+		if !c.Defer(effect{e}) {
+			panic("a second effect")
+		}
 	}
 	stack[0] = 0
 }

@@ -48,6 +48,7 @@ const (
 	MaxFuel         = 2_000_000
 	DefaultInitFuel = abi.DefaultInitFuel
 	maxInstances    = 1024
+	maxMemory       = 4 << 30
 	pageSize        = 64 << 10
 )
 
@@ -59,7 +60,7 @@ func (l Limits) withDefaults(manifestMemory, manifestFuel uint64) Limits {
 			l.Memory = min(manifestMemory, MaxMemory)
 		}
 	}
-	l.Memory = (l.Memory + pageSize - 1) / pageSize * pageSize
+	l.Memory = (min(l.Memory, maxMemory+1) + pageSize - 1) / pageSize * pageSize
 	if l.Instances <= 0 {
 		l.Instances = 2 * runtime.GOMAXPROCS(0)
 	}

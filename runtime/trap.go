@@ -96,16 +96,24 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("guest %s refused: %s", e.Guest, strings.Join(lines, "; "))
 }
 
-// ParseError is a parser guest's refusal of a foreign document. Like a malformed
-// envelope it is an error of the whole request.
+// ParseError is a foreign document without an envelope: the parser guest refused it,
+// or could not be asked. Like a malformed envelope it is an error of the whole request.
 type ParseError struct {
 	Guest  string
 	Reason abi.Reason
 	Detail string
 }
 
+// Malformed tells whether the document is at fault, and not the guest or the host.
+func (e *ParseError) Malformed() bool {
+	return e.Reason.FromGuest() && e.Reason != abi.ReasonLimitExceeded
+}
+
 func (e *ParseError) Error() string {
-	msg := "malformed envelope: parser " + e.Guest + ": " + e.Reason.String()
+	msg := "parser " + e.Guest + ": " + e.Reason.String()
+	if e.Malformed() {
+		msg = "malformed envelope: " + msg
+	}
 	if e.Detail != "" {
 		msg += ": " + e.Detail
 	}

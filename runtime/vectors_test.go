@@ -57,7 +57,7 @@ func returned(in *instance, v vectors.Result) abi.Answer {
 	var out hint.Result
 	switch v.Export {
 	case "kvrt_parse":
-		res.envelope(in, &out, int64(v.Returns), abi.FormatJSON, nil, hint.Limits{})
+		res.envelope(in, &out, int64(v.Returns), abi.FormatJSON, hint.Limits{})
 	case "kvrt_handle":
 		if len(v.Verdict.Body) > 0 { // the rewritten action keeps the id and type of the one it was
 			b := abi.Base(v.Verdict.Body)

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 )
@@ -9,36 +10,44 @@ import (
 // sender's to choose.
 const maxWarned = 1024
 
-// warnOnce remembers what has been warned about. Readers take no lock: the set is
-// copied on write, which happens at most maxWarned times.
+// warnOnce remembers what has been warned about, by hash. Readers take no lock: the
+// set is copied on write, which happens at most maxWarned times. The zero value is
+// empty.
 type warnOnce struct {
 	mu   sync.Mutex
-	seen atomic.Pointer[map[string]struct{}]
+	seen atomic.Pointer[warned]
 }
 
-// first tells whether (who, kind, what) is new, and remembers it. When the set is
-// full nothing is new any more.
-func (w *warnOnce) first(who string, kind uint32, what []byte) bool {
-	var buf [192]byte
-	key := append(buf[:0], byte(kind), byte(kind>>8), byte(kind>>16))
-	key = append(append(append(key, who...), 0), what[:min(len(what), 128)]...)
+type warned struct {
+	seed maphash.Seed
+	keys map[uint64]struct{}
+}
+
+// first tells whether (kind, what) is new, and remembers it. When the set is full
+// nothing is new any more.
+func (w *warnOnce) first(kind uint64, what []byte) bool {
 	if seen := w.seen.Load(); seen != nil {
-		if _, ok := (*seen)[string(key)]; ok || len(*seen) >= maxWarned {
+		if _, ok := seen.keys[seen.hash(kind, what)]; ok || len(seen.keys) >= maxWarned {
 			return false
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	next := map[string]struct{}{}
+	next := &warned{maphash.MakeSeed(), map[uint64]struct{}{}}
 	if seen := w.seen.Load(); seen != nil {
-		if _, ok := (*seen)[string(key)]; ok || len(*seen) >= maxWarned {
+		next.seed = seen.seed
+		if _, ok := seen.keys[seen.hash(kind, what)]; ok || len(seen.keys) >= maxWarned {
 			return false
 		}
-		for k := range *seen {
-			next[k] = struct{}{}
+		for k := range seen.keys {
+			next.keys[k] = struct{}{}
 		}
 	}
-	next[string(key)] = struct{}{}
-	w.seen.Store(&next)
+	next.keys[next.hash(kind, what)] = struct{}{}
+	w.seen.Store(next)
 	return true
+}
+
+func (s *warned) hash(kind uint64, what []byte) uint64 {
+	return maphash.Bytes(s.seed, what) ^ kind*0x9e3779b97f4a7c15
 }

@@ -227,7 +227,11 @@ func (c *conn) dispatchFailed(err error) {
 	case *hint.MalformedError:
 		c.refuse(CodeMalformed, e.Error(), e.Offset)
 	case *runtime.ParseError:
-		c.refuse(CodeMalformed, e.Error(), 0)
+		code := CodeUnavailable
+		if e.Malformed() {
+			code = CodeMalformed
+		}
+		c.refuse(code, e.Error(), 0)
 	case *runtime.FatalError:
 		c.server.log.Error("a request failed", "request_id", c.q.identity.RequestID, "error", e)
 		c.refuse(CodeFatal, e.Error(), 0)

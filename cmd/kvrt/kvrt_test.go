@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
@@ -78,7 +79,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{&hint.MalformedError{Offset: 3, Msg: "unexpected end"}, 1, "malformed envelope: unexpected end at offset 3"},
-		{&runtime.ParseError{Guest: "p", Detail: "no"}, 1, "malformed envelope: parser p: : no"},
+		{&runtime.ParseError{Guest: "p", Reason: abi.ReasonInvalidPayload, Detail: "no"}, 1, "malformed envelope: parser p: invalid_payload: no"},
+		{&runtime.ParseError{Guest: "p", Reason: abi.ReasonHandlerUnavailable, Detail: "no"}, 1, "parser p: handler_unavailable: no"},
 		{&config.Error{Problems: []config.Problem{{File: "f", Line: 1, Column: 2, Path: "a", Message: "bad"}}}, 1, "f:1:2: a: bad"},
 		{errors.New("disk full"), 1, "kvrt: disk full"},
 		{&usageError{"kvrt list", "what?"}, 2, "kvrt: what?; see kvrt list --help"},

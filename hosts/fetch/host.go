@@ -107,7 +107,10 @@ func handOver(c *runtime.Call, p *Pending, reason abi.Reason, detail string) int
 	if p == nil {
 		return c.Refuse(reason, detail)
 	}
-	c.Defer(p)
+	if !c.Defer(p) {
+		p.Drop()
+		return c.Refuse(abi.ReasonLimitExceeded, "one call has one effect")
+	}
 	return 0
 }
 

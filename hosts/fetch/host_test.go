@@ -297,12 +297,23 @@ func TestHostAllocatesNothing(t *testing.T) {
 	src, n := g.source("tcp://10.0.0.1:1")
 	copy(g.mem[2048:], manyHashes(1024))
 	once := func() {
-		if g.do("submit", src, n, 2048, 1024, 0) != 0 || g.do("status", 0, 32) != 32 || g.do("discard") != 0 || g.do("finish", 1) != 0 {
+		settle := func() {
+			if reason, detail := g.call.Settle(true); reason != 0 {
+				t.Fatal(reason, detail)
+			}
+		}
+		if g.do("submit", src, n, 2048, 1024, 0) != 0 || g.do("status", 0, 32) != 32 {
 			t.Fatal("refused")
 		}
-		if reason, detail := g.call.Settle(true); reason != 0 {
-			t.Fatal(reason, detail)
+		settle()
+		if g.do("discard") != 0 {
+			t.Fatal("refused")
 		}
+		settle()
+		if g.do("finish", 1) != 0 {
+			t.Fatal("refused")
+		}
+		settle()
 	}
 	once()
 	if n := testing.AllocsPerRun(1000, once); n != 0 {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ type instance struct {
 // Fuel and SetFuel reach the counter that admission put into the module.
 func (in *instance) Fuel() int64 {
 	if in.fuel == nil {
-		return 0
+		return math.MaxInt64
 	}
 	return int64(in.fuel.Get())
 }

@@ -68,7 +68,7 @@ export const LEG_DECODE: u32 = 3;
 export const LEVEL_DEBUG: u32 = 0;
 export const LEVEL_INFO: u32 = 1;
 export const LEVEL_WARN: u32 = 2; // the host repeats an equal warning of a guest only once
-export const LEVEL_ERROR: u32 = 3;
+export const LEVEL_ERROR: u32 = 3; // repeated like a warning: once
 
 // HashKind: What a block hash is. Kinds are never compared with each other.
 export const HASH_KIND_ABSENT: u32 = 0; // not told

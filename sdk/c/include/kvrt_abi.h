@@ -104,7 +104,7 @@ enum {
 	KVRT_LEVEL_DEBUG = 0,
 	KVRT_LEVEL_INFO = 1,
 	KVRT_LEVEL_WARN = 2, /* the host repeats an equal warning of a guest only once */
-	KVRT_LEVEL_ERROR = 3,
+	KVRT_LEVEL_ERROR = 3, /* repeated like a warning: once */
 };
 
 /* HashKind: What a block hash is. Kinds are never compared with each other. */

@@ -108,6 +108,7 @@ pub const LEVEL_DEBUG: u32 = 0;
 pub const LEVEL_INFO: u32 = 1;
 /// the host repeats an equal warning of a guest only once
 pub const LEVEL_WARN: u32 = 2;
+/// repeated like a warning: once
 pub const LEVEL_ERROR: u32 = 3;
 
 // HashKind: What a block hash is. Kinds are never compared with each other.

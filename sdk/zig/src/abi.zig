@@ -108,6 +108,7 @@ pub const level_debug: u32 = 0;
 pub const level_info: u32 = 1;
 /// the host repeats an equal warning of a guest only once
 pub const level_warn: u32 = 2;
+/// repeated like a warning: once
 pub const level_error: u32 = 3;
 
 // HashKind: What a block hash is. Kinds are never compared with each other.

@@ -2,7 +2,6 @@ package hint
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -91,11 +90,14 @@ func (f *fault) set(reason abi.Reason, fd field, r rule, g got) {
 	}
 }
 
+// msgSurplus is one text for all: there may be thousands of such actions.
+const msgSurplus = "more actions in one envelope than are allowed"
+
 // Fault says why the action cannot be handled, whatever its handler: ReasonNone and ""
 // when it can.
 func (a ActionView) Fault() (abi.Reason, string) {
 	if a.Base == nil {
-		return abi.ReasonLimitExceeded, "more than " + strconv.Itoa(len(a.f.acts)) + " actions in one envelope"
+		return abi.ReasonLimitExceeded, msgSurplus
 	}
 	f := &a.f.acts[a.i].fault
 	if f.reason == abi.ReasonNone {

@@ -3,6 +3,7 @@ package hint
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -35,7 +36,19 @@ func hasBOM(b []byte) bool { return len(b) >= 3 && string(b[:3]) == "\xef\xbb\xb
 type Limits struct {
 	BodyBytes  int // of the body as it was sent; default 4 MiB
 	FrameBytes int // of the decoded frame; default 64 MiB
-	Actions    int // actions beyond it are rejected with limit_exceeded; default 1,024
+
+	// Actions is how many actions are read; default 1,024. Those beyond it are rejected
+	// with limit_exceeded, each with a result of its own. More than four times as many
+	// make the whole envelope malformed, so that a small body cannot ask for millions
+	// of results.
+	Actions int
+}
+
+// surplus is how many times Limits.Actions an envelope may have before it is refused.
+const surplus = 4
+
+func tooMany(actions int) string {
+	return "more than " + strconv.Itoa(surplus*actions) + " actions"
 }
 
 func (l Limits) withDefaults() Limits {

@@ -259,7 +259,7 @@ func TestLimits(t *testing.T) {
 			if i < 3 && (reason != abi.ReasonNone || string(a.ID) != "a1") {
 				t.Errorf("%d: %v %q", i, reason, a.ID)
 			}
-			if i >= 3 && (reason != abi.ReasonLimitExceeded || detail != "more than 3 actions in one envelope" || a.Base != nil || a.RawPayload() != nil || a.RawAction() != nil) {
+			if i >= 3 && (reason != abi.ReasonLimitExceeded || detail != "more actions in one envelope than are allowed" || a.Base != nil || a.RawPayload() != nil || a.RawAction() != nil) {
 				t.Errorf("%d: %v %q", i, reason, detail)
 			}
 		}

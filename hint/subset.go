@@ -69,6 +69,9 @@ func (f *Frame) Load(format Format, envelope []byte, lim Limits) error {
 	lim = lim.withDefaults()
 	f.start(lim)
 	e := abi.EnvelopeFrame(envelope)
+	if e.Count() > surplus*lim.Actions {
+		return fmt.Errorf("%w: %s", abi.ErrFrame, tooMany(lim.Actions))
+	}
 	d := &f.d
 	f.protocol, f.message = d.keep(e.ProtocolVersion()), d.keep(e.MessageID())
 	ok := true

@@ -92,10 +92,14 @@ func (f *Frame) actions(pos, most int) int {
 	}
 	left, pos := d.open(pos, abi.TagArray)
 	for left != 0 {
-		if f.total < most {
-			pos = f.action(d.skip(pos))
-		} else {
+		pos = d.skip(pos)
+		switch {
+		case f.total < most:
+			pos = f.action(pos)
+		case f.total/surplus < most:
 			_, pos = d.drop(pos)
+		default:
+			return d.fail(pos, tooMany(most))
 		}
 		if pos < 0 {
 			return pos

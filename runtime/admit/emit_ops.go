@@ -19,15 +19,17 @@ func (e *emitter) canonicalise(l lanes) {
 	case lanesF64, lanesF64x2:
 		bits = binary.LittleEndian.AppendUint64(bits, canonicalF64)
 	}
-	// One comparison that a NaN fails tells whether the value is its own
-	// equal. That engines can test in one step, equality itself they cannot.
-	scalar := func(local uint32, constant, ge byte) {
-		e.opIndex(opLocalTee, local)
+	// Only a NaN differs from itself. The constant is the first choice:
+	// wazero's compiler makes a branch of this that is never taken, where the
+	// other order waits for the comparison.
+	scalar := func(local uint32, constant, ne byte) {
+		e.opIndex(opLocalSet, local)
 		e.op(constant)
 		e.op(bits...)
-		e.opIndex(opLocalGet, local)
-		e.opIndex(opLocalGet, local)
-		e.op(ge, opSelect)
+		for range 3 {
+			e.opIndex(opLocalGet, local)
+		}
+		e.op(ne, opSelect)
 	}
 	vector := func(eq uint64) {
 		e.opIndex(opLocalTee, e.local.v128)
@@ -43,9 +45,9 @@ func (e *emitter) canonicalise(l lanes) {
 	}
 	switch l {
 	case lanesF32:
-		scalar(e.local.f32, opF32Const, opF32Ge)
+		scalar(e.local.f32, opF32Const, opF32Ne)
 	case lanesF64:
-		scalar(e.local.f64, opF64Const, opF64Ge)
+		scalar(e.local.f64, opF64Const, opF64Ne)
 	case lanesF32x4:
 		vector(vecF32x4Eq)
 	case lanesF64x2:

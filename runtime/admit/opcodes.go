@@ -39,8 +39,8 @@ const (
 	opI32LtS       = 0x48
 	opI64LtS       = 0x53
 	opI64LeU       = 0x58
-	opF32Ge        = 0x60
-	opF64Ge        = 0x66
+	opF32Ne        = 0x5c
+	opF64Ne        = 0x62
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
 	opI32Mul       = 0x6c

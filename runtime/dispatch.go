@@ -135,7 +135,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 				return nil
 			}
 			if s == nil {
-				res.rejectRest(g, pos, abi.ReasonHandlerUnavailable, "no instance was free in time")
+				res.rejectRest(g, pos, abi.ReasonHandlerUnavailable, g.pool.why())
 				return nil
 			}
 			s.inst.call.begin(req.Identity, g.limits.Fuel)
@@ -183,6 +183,9 @@ func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hi
 	now := r.nanos()
 	out.DurationNS, res.clock = now-res.clock, now
 	s.stats.count(out, call)
+	if err == nil {
+		s.past.note(false)
+	}
 	return err
 }
 

@@ -180,7 +180,9 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		if frame, params, err = hint.AppendTree(frame, abi.FormatJSON, spec.Parameters); err != nil {
 			return nil, refuse("parameters", "", err)
 		}
-		if params.Tag != abi.TagMap {
+		if params.Tag == abi.TagNull {
+			params = abi.Node{} // none
+		} else if params.Tag != abi.TagMap {
 			return nil, refuse("parameters", "", errors.New("want a JSON object"))
 		}
 	}

@@ -30,7 +30,7 @@ func (r *Runtime) decode(gen *generation, req *Request, res *Response) error {
 			continue
 		}
 		if s == nil {
-			return &ParseError{g.spec.Name, abi.ReasonHandlerUnavailable, "no instance was free in time"}
+			return &ParseError{g.spec.Name, abi.ReasonHandlerUnavailable, g.pool.why()}
 		}
 		return r.parse(g, s, format, req, res)
 	}
@@ -79,7 +79,9 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 	}
 	out.DurationNS = r.nanos() - res.clock
 	s.stats.count(&out, in.call)
-	used = err != nil
+	if used = err != nil; !used {
+		s.past.note(false)
+	}
 	if fatal, ok := err.(*FatalError); ok {
 		return fatal
 	}

@@ -22,6 +22,7 @@ type slot struct {
 	state atomic.Uint32
 	_     [60]byte
 	inst  *instance
+	past  history
 	stats slotStats
 	_     [64]byte
 }
@@ -39,6 +40,7 @@ type pool struct {
 	closed   chan struct{}
 
 	unavailable atomic.Uint64
+	quarantine  quarantine
 
 	mu     sync.Mutex // guards what follows; never held while a guest runs on a slot
 	spare  *instance
@@ -69,8 +71,13 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 }
 
 // acquire takes a free instance, beginning at start, and waits up to wait for one. It
-// returns nil when there is none; drained tells that the guest is being replaced.
+// returns nil when there is none, or the guest is quarantined; drained tells that the
+// guest is being replaced.
 func (p *pool) acquire(start uint32, wait time.Duration) (s *slot, drained bool) {
+	if p.quarantine.on(p.guest.runtime) {
+		p.unavailable.Add(1)
+		return nil, p.draining.Load()
+	}
 	n := uint32(len(p.slots))
 	for i := range n {
 		s := &p.slots[(start+i)%n]
@@ -129,6 +136,9 @@ func (p *pool) release(s *slot) {
 // poison replaces an instance that trapped: by the spare at once, or else as soon as
 // a new one is ready. The trapped one is closed afterwards, off the caller's path.
 func (p *pool) poison(s *slot) {
+	if s.past.note(true); s.past.looping() {
+		p.begin(p.guest.runtime.nanos())
+	}
 	old := s.inst
 	p.open.Add(1) // the refill below; s itself is still open
 	p.mu.Lock()
@@ -184,6 +194,14 @@ func (p *pool) place(in *instance) bool {
 	}
 	p.spare = in
 	return false
+}
+
+// why says why acquire returned nothing.
+func (p *pool) why() string {
+	if p.quarantine.on(p.guest.runtime) {
+		return "the guest is quarantined: half of its last calls trapped"
+	}
+	return "no instance was free in time"
 }
 
 // drain closes the pool: free slots now, held ones by their holder. It returns at
@@ -259,4 +277,5 @@ func (p *pool) stats(g *GuestStats) {
 	}
 	g.Instances = len(p.slots)
 	g.Unavailable = p.unavailable.Load()
+	g.Quarantined, g.Quarantines = p.quarantine.on(p.guest.runtime), p.quarantine.count.Load()
 }

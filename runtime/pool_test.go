@@ -139,6 +139,7 @@ func TestPoolDrainRaces(t *testing.T) {
 					if (i+round)%5 == 0 {
 						p.poison(s)
 					} else {
+						s.past.note(false)
 						p.release(s)
 					}
 				}

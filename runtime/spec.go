@@ -20,7 +20,7 @@ type GuestSpec struct {
 	SHA256 string
 	// Grants are the capabilities that the guest may import.
 	Grants []string
-	// Parameters is a JSON object for the guest, or empty.
+	// Parameters is a JSON object for the guest; empty or null: none.
 	Parameters []byte
 	Limits     Limits
 }

@@ -80,7 +80,9 @@ type GuestStats struct {
 
 	Instances   int    // configured
 	Vacant      int    // trapped and not replaced yet
-	Unavailable uint64 // calls that found no free instance in time
+	Unavailable uint64 // calls that found no free instance in time, or the guest quarantined
+	Quarantined bool   // callers are kept away for a while, since half of the calls trapped
+	Quarantines uint64 // how often that came about
 	MemoryBytes uint64 // linear memory of all instances
 }
 

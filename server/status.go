@@ -68,6 +68,7 @@ type GuestStatus struct {
 	Rejected    map[string]uint64 `json:"rejected"` // by reason
 	Traps       map[string]uint64 `json:"traps"`    // by kind
 	Unavailable uint64            `json:"unavailable"`
+	Quarantined bool              `json:"quarantined"`
 	Fuel        uint64            `json:"fuel"`
 
 	// LastError is why the last change of this guest was refused; nil when it was not.
@@ -134,7 +135,7 @@ func guestStatus(g *runtime.GuestInfo, s *runtime.GuestStats) GuestStatus {
 		Capabilities: append([]string{}, m.Capabilities...), Grants: append([]string{}, g.Spec.Grants...),
 		Limits: guestLimits(g.Limits), History: g.History,
 		Instances: s.Instances, Vacant: s.Vacant, MemoryBytes: s.MemoryBytes, Calls: s.Calls, Accepted: s.Accepted,
-		Rejected: byReason(&s.Rejected), Traps: map[string]uint64{}, Unavailable: s.Unavailable, Fuel: s.Fuel,
+		Rejected: byReason(&s.Rejected), Traps: map[string]uint64{}, Unavailable: s.Unavailable, Quarantined: s.Quarantined, Fuel: s.Fuel,
 	}
 	if json.Valid(g.Spec.Parameters) {
 		st.Parameters = g.Spec.Parameters

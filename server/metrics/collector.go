@@ -90,6 +90,7 @@ func add(g, o *runtime.GuestStats) {
 	g.LogDropped += o.LogDropped
 	g.Fuel += o.Fuel
 	g.Unavailable += o.Unavailable
+	g.Quarantines += o.Quarantines
 	for i, n := range o.Rejected {
 		g.Rejected[i] += n
 	}
@@ -147,6 +148,12 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 	out.counter(d.fuel, s.Fuel, name)
 	out.counter(d.logDropped, s.LogDropped, name)
 	out.counter(d.unavailable, s.Unavailable, name)
+	out.counter(d.quarantines, s.Quarantines, name)
+	quarantined := 0.0
+	if t.now.Quarantined {
+		quarantined = 1
+	}
+	out.gauge(d.quarantined, quarantined, name)
 	out.gauge(d.instances, float64(t.now.Instances-t.now.Vacant), name, "ready")
 	out.gauge(d.instances, float64(t.now.Vacant), name, "vacant")
 	out.gauge(d.memory, float64(t.now.MemoryBytes), name)

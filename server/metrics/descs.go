@@ -4,15 +4,15 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // descs are the names, helps and labels of everything that is shown.
 type descs struct {
-	build, generation, guests, guestInfo                     *prometheus.Desc
-	dispatches, malformed, unrouted, swaps                   *prometheus.Desc
-	calls, results, traps, durations, fuel                   *prometheus.Desc
-	logDropped, unavailable, instances, memory               *prometheus.Desc
-	connections, opened, frames, oneway, errors              *prometheus.Desc
-	bytesIn, bytesOut, buffered, reloadOK, reloadTime        *prometheus.Desc
-	entries, tombstones, hashBytes, prepared, submits, ended *prometheus.Desc
-	fetchRefused                                             *prometheus.Desc
-	all                                                      []*prometheus.Desc
+	build, generation, guests, guestInfo                                 *prometheus.Desc
+	dispatches, malformed, unrouted, swaps                               *prometheus.Desc
+	calls, results, traps, durations, fuel                               *prometheus.Desc
+	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
+	connections, opened, frames, oneway, errors                          *prometheus.Desc
+	bytesIn, bytesOut, buffered, reloadOK, reloadTime                    *prometheus.Desc
+	entries, tombstones, hashBytes, prepared, submits, ended             *prometheus.Desc
+	fetchRefused                                                         *prometheus.Desc
+	all                                                                  []*prometheus.Desc
 }
 
 func newDescs() (d descs) {
@@ -36,7 +36,9 @@ func newDescs() (d descs) {
 		{&d.durations, "call_duration_seconds", "How long calls of a guest took, effects included.", []string{"guest"}},
 		{&d.fuel, "fuel_total", "Fuel that a guest's calls used; 0 where fuel is not metered.", []string{"guest"}},
 		{&d.logDropped, "log_lines_dropped_total", "Lines that a guest wrote beyond what a call may.", []string{"guest"}},
-		{&d.unavailable, "unavailable_total", "Calls that found no free instance of a guest in time.", []string{"guest"}},
+		{&d.unavailable, "unavailable_total", "Calls that found no free instance of a guest in time, or the guest quarantined.", []string{"guest"}},
+		{&d.quarantines, "quarantines_total", "How often a guest was taken out of service because half of its calls trapped.", []string{"guest"}},
+		{&d.quarantined, "quarantined", "1 while a guest is out of service because half of its calls trapped.", []string{"guest"}},
 		{&d.instances, "instances", "Instances of a guest; vacant ones have trapped and are being replaced.", []string{"guest", "state"}},
 		{&d.memory, "guest_memory_bytes", "Linear memory of all instances of a guest.", []string{"guest"}},
 		{&d.connections, "connections", "Connections of the data socket that are open.", nil},

@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// When a guest is taken out of service: at least half of the last 32 calls of one of
+// its instances' places trapped, and there were at least 16.
+const (
+	quarantineMin   = 16
+	quarantineFirst = time.Second
+	quarantineMost  = time.Minute
+)
+
+// history is how the last calls on one slot ended, newest in bit 0; a plain field of
+// whoever holds the slot. It outlives the instances that trap.
+type history struct {
+	traps uint32
+	calls uint8 // up to 32
+}
+
+func (h *history) note(trapped bool) {
+	h.traps <<= 1
+	if trapped {
+		h.traps |= 1
+	}
+	h.calls = min(h.calls+1, 32)
+}
+
+func (h *history) looping() bool {
+	return h.calls >= quarantineMin && 2*bits.OnesCount32(h.traps) >= int(h.calls)
+}
+
+// quarantine keeps callers away from a guest that traps again and again: its handlers
+// answer handler_unavailable without being called. It ends by itself, and when the next
+// calls trap as well it comes back for twice as long; a swap ends it at once, since the
+// new guest has a pool of its own.
+type quarantine struct {
+	until atomic.Int64 // runtime nanoseconds; 0: never been in one
+	count atomic.Uint64
+	pause time.Duration // guarded by the pool's mutex
+}
+
+// on tells whether callers are kept away now.
+func (q *quarantine) on(r *Runtime) bool {
+	until := q.until.Load()
+	return until != 0 && r.nanos() < until
+}
+
+// begin starts a quarantine, unless one is on.
+func (p *pool) begin(now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q, last := &p.quarantine, p.quarantine.until.Load()
+	if now < last {
+		return
+	}
+	if q.pause = min(2*q.pause, quarantineMost); q.pause == 0 || now-last > int64(4*quarantineMost) {
+		q.pause = quarantineFirst
+	}
+	q.until.Store(now + int64(q.pause))
+	q.count.Add(1)
+	p.guest.runtime.log.Error("guest quarantined: half of its last calls trapped; swap in a good one, or wait",
+		"guest", p.guest.spec.Name, "for", q.pause.String())
+}

@@ -1,0 +1,82 @@
+package runtime
+
+import (
+	"testing"
+	"time"
+)
+
+func TestHistoryLoops(t *testing.T) {
+	for _, c := range []struct {
+		ends string // t: trapped, a: answered
+		want bool
+	}{
+		{"tttttttttttttt", false},                                         // 14 calls are too few
+		{"ttttttttttttttt" + "t", true},                                   // 16
+		{"atatatatatatatat", true},                                        // half
+		{"aatatatatatatata", false},                                       // less than half
+		{"tttttttttttttttttttttttttttttttt" + "aaaaaaaaaaaaaaaaa", false}, // long ago
+	} {
+		var h history
+		for _, e := range c.ends {
+			h.note(e == 't')
+		}
+		if h.looping() != c.want {
+			t.Errorf("%s: looping %v", c.ends, h.looping())
+		}
+	}
+}
+
+// TestQuarantine: a guest whose calls all trap is left alone for a while, then tried
+// again, and left alone for twice as long.
+func TestQuarantine(t *testing.T) {
+	p, _ := newFakePool(t, 1)
+	r := p.guest.runtime
+	trap := func() bool {
+		s, _ := p.acquire(0, time.Second)
+		if s != nil {
+			p.poison(s)
+		}
+		return s != nil
+	}
+	for i := range quarantineMin {
+		if !trap() {
+			t.Fatalf("call %d was refused", i)
+		}
+	}
+	if trap() {
+		t.Fatal("a guest whose calls all trap is still called")
+	}
+	var st GuestStats
+	if p.stats(&st); !st.Quarantined || st.Quarantines != 1 || st.Unavailable != 1 || p.why() != "the guest is quarantined: half of its last calls trapped" {
+		t.Errorf("%+v, %s", st, p.why())
+	}
+	left := time.Duration(p.quarantine.until.Load() - r.nanos())
+	if left <= 0 || left > quarantineFirst {
+		t.Errorf("quarantined for %s", left)
+	}
+	p.quarantine.until.Store(r.nanos() - 1) // it ends
+	if !trap() {
+		t.Fatal("not tried again")
+	}
+	if left := time.Duration(p.quarantine.until.Load() - r.nanos()); left <= quarantineFirst || left > 2*quarantineFirst {
+		t.Errorf("quarantined again for %s", left)
+	}
+	p.quarantine.until.Store(r.nanos() - 1)
+	for range 32 {
+		s, _ := p.acquire(0, time.Second)
+		if s == nil {
+			t.Fatal("not tried again")
+		}
+		s.past.note(false)
+		p.release(s)
+	}
+	for range quarantineMin - 1 { // of 32 calls
+		if !trap() {
+			t.Fatal("quarantined although more than half of the calls went well")
+		}
+	}
+	if n := p.quarantine.count.Load(); n != 2 {
+		t.Errorf("quarantined %d times, want 2", n)
+	}
+	p.drain()
+}

@@ -25,6 +25,7 @@ type decoder struct {
 	other   int    // base of side
 	limit   int    // bytes of out and nodes together
 	depth   int    // open containers, the document's root included
+	slow    int    // numbers that took strconv long
 
 	tooDeep   bool // msgpack: something was nested deeper than abi.MaxDepth
 	nonFinite bool // msgpack: a NaN or an infinity was seen
@@ -48,7 +49,7 @@ func (d *decoder) begin(src, out []byte, limit int) {
 		d.side, d.nodes, d.table = nil, nil, nil
 	}
 	d.side, d.nodes = d.side[:0], d.nodes[:0]
-	d.base, d.other, d.limit, d.depth = 0, 0, limit, 0
+	d.base, d.other, d.limit, d.depth, d.slow = 0, 0, limit, 0, 0
 	d.tooDeep, d.nonFinite = false, false
 	d.errMsg = ""
 }

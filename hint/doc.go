@@ -19,7 +19,9 @@
 // An envelope is refused as a whole when it does not decode, is no mapping, or has no
 // list of actions. That includes a string that is not UTF-8, a surrogate without its
 // partner, a key twice in one map, a byte order mark, bytes after the document, a
-// length that says more than there is, and JSON that nests deeper than 32. The nesting
+// length that says more than there is, more than 1,024 JSON numbers that take long to
+// read exactly (half way between two doubles, or at the limits of what one holds), more
+// than four times the allowed actions, and JSON that nests deeper than 32. The nesting
 // counts from the document's root. Keys that mean nothing are ignored, but what they
 // hold is checked all the same.
 //

@@ -127,6 +127,7 @@ const wantColon = "':'"
 // jsonKeyPos finds key number i of the map at start, which is known to be sound.
 func (d *decoder) jsonKeyPos(start, i int) int {
 	pos := start + 1
+	d.slow = 0 // they are read again
 	for ; i > 0; i-- {
 		_, end := d.jsonString(d.space(pos))
 		if end < 0 {

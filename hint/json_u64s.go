@@ -13,7 +13,7 @@ import (
 // go by. all: the whole list was that. Otherwise the elements so far are on the stack,
 // and end is the position of the first one that is something else.
 func (d *decoder) jsonU64s(pos int) (n abi.Node, end int, all bool) {
-	was := len(d.out)
+	was, slow := len(d.out), d.slow
 	d.out = align(d.out)
 	start := len(d.out)
 	for {
@@ -25,7 +25,7 @@ func (d *decoder) jsonU64s(pos int) (n abi.Node, end int, all bool) {
 			return n, end, false
 		}
 		if n.Tag != abi.TagU64 {
-			d.out = d.out[:text]
+			d.out, d.slow = d.out[:text], slow // it is read again
 			return n, d.u64sToNodes(pos, was, start), false
 		}
 		if !d.room(pos, 8) {

@@ -2,10 +2,7 @@ package hint
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
-	"strconv"
-	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -93,93 +90,4 @@ func (d *decoder) jsonNumber(start int) (abi.Node, int) {
 		return abi.Node{Tag: abi.TagI64, Val: -v}, end
 	}
 	return abi.Node{Tag: abi.TagU64, Val: v}, end
-}
-
-// jsonFloat reads what follows at i the integer part of a number that begins at start.
-func (d *decoder) jsonFloat(start, i int) (abi.Node, int) {
-	if d.src[i] == '.' {
-		if i = d.someDigits(i + 1); i < 0 {
-			return abi.Node{}, i
-		}
-	}
-	if d.at(i)|0x20 == 'e' {
-		i++
-		if c := d.at(i); c == '+' || c == '-' {
-			i++
-		}
-		if i = d.someDigits(i); i < 0 {
-			return abi.Node{}, i
-		}
-	}
-	text := d.src[start:i]
-	// The string is a view for the length of the call; ParseFloat copies what an error
-	// keeps, which is the only allocation here: a number that no double holds.
-	f, err := strconv.ParseFloat(unsafe.String(&text[0], len(text)), 64)
-	if err != nil || math.IsInf(f, 0) {
-		return d.copyRun(text, abi.Node{Tag: abi.TagNumber}), i
-	}
-	return abi.Node{Tag: abi.TagF64, Val: math.Float64bits(f)}, i
-}
-
-func (d *decoder) someDigits(pos int) int {
-	i := pos
-	for d.at(i)-'0' <= 9 {
-		i++
-	}
-	if i == pos {
-		return d.want(i, "a digit")
-	}
-	return i
-}
-
-// appendFloat spells a finite double as Python's repr does: the shortest digits that
-// read back the same, always with a fraction or an exponent.
-func appendFloat(dst []byte, f float64) []byte {
-	abs := math.Abs(f)
-	if abs != 0 && (abs < 1e-4 || abs >= 1e16) {
-		return strconv.AppendFloat(dst, f, 'e', -1, 64)
-	}
-	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
-	for _, c := range dst[start:] {
-		if c == '.' {
-			return dst
-		}
-	}
-	return append(dst, ".0"...)
-}
-
-// appendText spells a number as Python's str does, for ids and versions that came as
-// numbers. text is the run of a node that is number text.
-func appendText(dst []byte, n abi.Node, text []byte) []byte {
-	switch n.Tag {
-	case abi.TagU64:
-		return strconv.AppendUint(dst, n.Val, 10)
-	case abi.TagI64:
-		return strconv.AppendInt(dst, n.I64(), 10)
-	case abi.TagF64:
-		switch f := n.F64(); {
-		case math.IsNaN(f):
-			return append(dst, "nan"...)
-		case math.IsInf(f, 0):
-			return append(dst, infinity(f < 0)...)
-		default:
-			return appendFloat(dst, f)
-		}
-	case abi.TagNumber:
-		for _, c := range text {
-			if c == '.' || c|0x20 == 'e' { // no double holds it
-				return append(dst, infinity(text[0] == '-')...)
-			}
-		}
-		return append(dst, text...)
-	}
-	return dst
-}
-
-func infinity(negative bool) string {
-	if negative {
-		return "-inf"
-	}
-	return "inf"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -39,7 +40,7 @@ type envelopeFlags struct {
 
 func (f *envelopeFlags) add(cmd *cobra.Command) {
 	f.identityFlags.add(cmd)
-	cmd.Flags().StringVar(&f.requestID, "request-id", "", "the request that the envelope is attached to; without one, hints are judged and not stored")
+	cmd.Flags().StringVar(&f.requestID, "request-id", "", "the request that the envelope is attached to (default: one made of the input's digest, so that sending it again is the same request); empty: hints are judged and not stored")
 	choose(cmd, &f.format, "format", "", "encoding of the input", "auto", "json", "msgpack")
 	cmd.Flags().StringVar(&f.dialect, "dialect", "", "the input is not an envelope but this dialect, which a parser guest reads")
 	cmd.Flags().StringVar(&f.forward, "forward", "", "write the envelope to pass on to this `file`; - is standard output, and the results then go to standard error")
@@ -56,8 +57,12 @@ func (f *envelopeFlags) inputFormat() abi.Format {
 	return abi.FormatUnknown
 }
 
-// check refuses early what would fail late.
+// check refuses early what would fail late, and names the request when nobody did:
+// the rules over one request then hold within an input, and not between two.
 func (f *envelopeFlags) check(cmd *cobra.Command, body []byte) error {
+	if !cmd.Flags().Changed("request-id") {
+		f.requestID = fmt.Sprintf("cli-%.8x", sha256.Sum256(body))
+	}
 	format := f.inputFormat()
 	if format == abi.FormatUnknown {
 		format = hint.Detect(body)

@@ -24,7 +24,7 @@ type decoder struct {
 	base    int    // index in out that offsets are relative to, a multiple of 8
 	other   int    // base of side
 	limit   int    // bytes of out and nodes together
-	depth   int    // open containers, the document's root included
+	depth   int    // open containers of the value that is read, its root included
 	slow    int    // numbers that took strconv long
 
 	tooDeep   bool // msgpack: something was nested deeper than abi.MaxDepth

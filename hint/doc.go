@@ -21,10 +21,19 @@
 // partner, a key twice in one map, a byte order mark, bytes after the document, a
 // length that says more than there is, more than 1,024 JSON numbers that take long to
 // read exactly (half way between two doubles, or at the limits of what one holds), more
-// than four times the allowed actions, and JSON that nests deeper than 32. The nesting
-// counts from the document's root. Keys that mean nothing are ignored, but what they
-// hold is checked all the same.
+// than four times the allowed actions, and JSON that nests too deep. Keys that mean
+// nothing are ignored, but what they hold is checked all the same.
 //
 // Everything else is the fault of one action ([ActionView.Fault]), msgpack that nests
-// deeper than 32 and msgpack's NaN and infinities among it.
+// too deep and msgpack's NaN and infinities among it.
+//
+// # Nesting
+//
+// A payload nests at most 32 maps and lists ([abi.MaxDepth]), of which it is the first;
+// a list of u64 does not count, as in [abi.CheckTree]. The same holds for every other
+// value of an envelope, each on its own: an id, what a key that means nothing holds, an
+// action that is no mapping. So what was decoded can be written and decoded again,
+// whatever it lies in. In JSON deeper nesting makes the whole envelope malformed; in
+// msgpack only a payload is at fault for it, and what is not kept may nest as it likes:
+// it is passed over, with its lengths and its UTF-8 checked.
 package hint

@@ -62,10 +62,10 @@ func (d *decoder) lead(pos int) abi.Tag {
 	return abi.TagAbsent
 }
 
-// open enters the container at pos, whose tag lead has told. left counts the items to
-// come; in JSON it is -1 until the end is seen.
+// open enters the envelope, its list or an action, whose tag lead has told. left counts
+// the items to come; in JSON it is -1 until the end is seen. Nesting counts within the
+// values that are read from there, so none of these does.
 func (d *decoder) open(at int, tag abi.Tag) (left, pos int) {
-	d.depth++
 	c := d.src[at]
 	if !d.msgpack {
 		pos = d.space(at + 1)

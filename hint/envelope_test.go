@@ -184,7 +184,7 @@ func TestDocument(t *testing.T) {
 		{hint.FormatJSON, "{} x", "malformed document: trailing bytes at offset 3"}, {hint.FormatJSON, "", "malformed document: unexpected end, expected a value at offset 0"},
 		{hint.FormatMsgpack, "\x01\x02", "malformed document: trailing bytes at offset 1"}, {hint.FormatMsgpack, "", "malformed document: unexpected end, expected a value at offset 0"},
 		{hint.FormatUnknown, "{}", "malformed document: neither JSON nor msgpack at offset 0"}, {hint.FormatJSON, "\xef\xbb\xbf1", "malformed document: a byte order mark, which JSON does not have at offset 0"},
-		{hint.FormatMsgpack, strings.Repeat("\x91", 33) + "\x01", "malformed document: nested deeper than 32 at offset 0"}, {hint.FormatJSON, strings.Repeat("[", 33), "malformed document: nested deeper than 32 at offset 32"},
+		{hint.FormatMsgpack, strings.Repeat("\x91", 33) + "\xc0", "malformed document: nested deeper than 32 at offset 0"}, {hint.FormatJSON, strings.Repeat("[", 33), "malformed document: nested deeper than 32 at offset 32"},
 		{hint.FormatJSON, `{"a":"b`, "malformed document: unexpected end in a string at offset 7"},
 	} {
 		out, root, err := doc.Append(frame, test.format, []byte(test.body))

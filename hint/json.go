@@ -142,27 +142,24 @@ func (d *decoder) jsonKeyPos(start, i int) int {
 }
 
 func (d *decoder) jsonArray(start int) (abi.Node, int) {
+	mark := len(d.nodes)
+	pos := d.space(start + 1)
+	c := d.at(pos)
+	if c-'0' <= 9 || c == '-' { // -0 is a u64
+		n, end, all := d.jsonU64s(pos)
+		if all || end < 0 {
+			return n, end // a u64s does not count as nesting
+		}
+		pos = end
+	}
 	if d.depth >= abi.MaxDepth {
 		return abi.Node{}, d.fail(start, msgDeep)
 	}
 	d.depth++
-	mark := len(d.nodes)
-	pos := d.space(start + 1)
-	switch c := d.at(pos); {
-	case c == ']':
+	if c == ']' {
 		pos++
-	case c-'0' <= 9 || c == '-': // -0 is a u64
-		n, end, all := d.jsonU64s(pos)
-		if all || end < 0 {
-			d.depth--
-			return n, end
-		}
-		pos = end
-		fallthrough
-	default:
-		if pos = d.jsonElements(pos); pos < 0 {
-			return abi.Node{}, pos
-		}
+	} else if pos = d.jsonElements(pos); pos < 0 {
+		return abi.Node{}, pos
 	}
 	d.depth--
 	return d.closeArray(mark), pos

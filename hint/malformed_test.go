@@ -86,13 +86,14 @@ func TestMalformedJSON(t *testing.T) {
 		{`{"actions":[{"payload":{},"payload":{}}]}`, 26, "duplicate key"}, {`{"actions":[{"q":1,"r":{"s":[]},"q":2}]}`, 32, "duplicate key"}, {`{"q":{"a":1,"a":2},"actions":[]}`, 12, "duplicate key"},
 		{`{"actions":[{"a":1},{"a":1,"b":1,"a":2}]}`, 33, "duplicate key"},
 		{`{"actions":[{"action_id":"\ud800"}]}`, 26, "a surrogate"}, {"{\"actions\":[{\"action_id\":\"\xff\"}]}", 26, "not UTF-8"}, {"{\"\xff\":1,\"actions\":[]}", 2, "not UTF-8"}, {"{\"actions\":[{\"\xff\":1}]}", 14, "not UTF-8"},
-		{`{"x":` + deep(31, "[", "", "]") + `,"actions":[` + deep(31, "[", "", "]") + `]}`, 5 + 62 + 12 + 30, "nested deeper than 32"},
-		{`{"actions":[{"action_type":"t","payload":` + deep(29, `{"a":`, "{}", "}") + `}]}`, 41 + 29*5, "nested deeper than 32"},
-		{strings.Repeat("[", 100000), 0, "not a mapping"}, {`{"actions":` + strings.Repeat("[", 100000), 11 + 31, "nested deeper than 32"}, {`{"actions":[` + strings.Repeat(`{"payload":`, 100000), 12 + 30*11, "nested deeper than 32"},
+		{`{"x":` + deep(32, "[", "", "]") + `,"actions":[` + deep(33, "[", "", "]") + `]}`, 5 + 64 + 12 + 32, "nested deeper than 32"},
+		{`{"x":` + deep(33, "[", "", "]") + `,"actions":[]}`, 5 + 32, "nested deeper than 32"},
+		{`{"actions":[{"action_type":"t","payload":` + deep(32, `{"a":`, "{}", "}") + `}]}`, 41 + 32*5, "nested deeper than 32"},
+		{strings.Repeat("[", 100000), 0, "not a mapping"}, {`{"actions":` + strings.Repeat("[", 100000), 12 + 32, "nested deeper than 32"}, {`{"actions":[` + strings.Repeat(`{"payload":`, 100000), 12 + 33*11, "nested deeper than 32"},
 	} {
 		refused(t, hint.FormatJSON, test.body, test.offset, test.msg)
 	}
-	f := mustDecode(t, hint.FormatJSON, []byte(`{"actions":[{"action_type":"t","payload":`+deep(28, `{"a":`, "{}", "}")+`}]}`))
+	f := mustDecode(t, hint.FormatJSON, []byte(`{"actions":[{"action_type":"t","payload":`+deep(31, `{"a":`, "{}", "}")+`}]}`))
 	if reason, detail := f.Action(0).Fault(); reason != abi.ReasonNone {
 		t.Errorf("32 levels: %v %s", reason, detail)
 	}

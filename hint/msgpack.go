@@ -318,19 +318,19 @@ func (d *decoder) mpArray(at, pos int, n uint64) (abi.Node, int) {
 	if n > uint64(len(d.src)-pos) {
 		return abi.Node{}, d.lies(at, pos, n, whatElements)
 	}
-	if d.depth >= abi.MaxDepth {
-		return d.mpTooDeep(pos, n)
-	}
-	d.depth++
 	mark := len(d.nodes)
 	if n > 0 {
 		u64s, read, end := d.mpU64s(pos, int(n))
 		if end < 0 || read == int(n) {
-			d.depth--
-			return u64s, end
+			return u64s, end // a u64s does not count as nesting
 		}
 		n, pos = n-uint64(read), end
 	}
+	if d.depth >= abi.MaxDepth {
+		d.nodes = d.nodes[:mark]
+		return d.mpTooDeep(pos, n)
+	}
+	d.depth++
 	for range n {
 		start := pos
 		var e abi.Node

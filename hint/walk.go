@@ -97,7 +97,11 @@ func (f *Frame) actions(pos, most int) int {
 		case f.total < most:
 			pos = f.action(pos)
 		case f.total/surplus < most:
+			if d.lead(pos) == abi.TagMap {
+				d.depth = -1 // an action, whose payload is a root
+			}
 			_, pos = d.drop(pos)
+			d.depth = 0
 		default:
 			return d.fail(pos, tooMany(most))
 		}
@@ -111,7 +115,6 @@ func (f *Frame) actions(pos, most int) int {
 			}
 		}
 	}
-	d.depth--
 	return pos
 }
 
@@ -234,7 +237,6 @@ func (d *decoder) action(at int, a *fields) int {
 	if pos < 0 || len(d.nodes) > nodes && !d.closeIgnored(nodes, side) {
 		return -1
 	}
-	d.depth--
 	checkType(fault, a.typ)
 	return pos
 }

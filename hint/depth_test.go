@@ -84,6 +84,14 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+// many is n entries with different keys.
+func many(key string, n int) (o obj) {
+	for i := range n {
+		o = append(o, fmt.Sprint(key, i), nil)
+	}
+	return o
+}
+
 // TestDepthElsewhere: what is no payload counts from its own root.
 func TestDepthElsewhere(t *testing.T) {
 	for _, test := range []struct {
@@ -112,6 +120,22 @@ func TestDepthElsewhere(t *testing.T) {
 			}
 			if err := decode(t, &f, 0, mp(test.doc(v)), hint.Limits{Actions: 1}); err != nil {
 				t.Errorf("%.60s, %d levels, msgpack: %v", js(test.doc(nil)), n, err)
+			}
+		}
+	}
+	// Two deep keys are not the same key.
+	list := strings.Repeat("\x91", 33) + "\xc0"
+	for _, keys := range []obj{{raw(list), 1, raw(list), 2}, {raw("\x90"), 1, raw("\x90"), 2}, {raw("\x80"), 1, raw("\x80"), 2}, {raw("\x91\xff"), 1, raw("\x91\xff"), 2}, {raw("\x90"), 1, nil, 2}} {
+		both := []obj{keys, append(keys[:len(keys):len(keys)], append(many("k", 20), keys...)...)}
+		for _, keys := range both { // compared one by one, and by hash
+			for n := range 34 {
+				f := mustDecode(t, hint.FormatMsgpack, mp(envelope(fetch(chain(n+1, keys)), fetch(obj{}))))
+				if reason, _ := f.Action(0).Fault(); reason != abi.ReasonNone && reason != abi.ReasonInvalidPayload {
+					t.Errorf("%.50v, %d levels: %v", keys, n, reason)
+				}
+				if reason, _ := f.Action(1).Fault(); reason != abi.ReasonNone {
+					t.Errorf("%.50v, %d levels: its neighbour: %v", keys, n, reason)
+				}
 			}
 		}
 	}

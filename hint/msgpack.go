@@ -231,7 +231,7 @@ func (d *decoder) mpMap(at, pos int, n uint64) (abi.Node, int) {
 		return abi.Node{}, d.lies(at, pos, n, whatEntries)
 	}
 	if d.depth >= abi.MaxDepth {
-		return d.mpTooDeep(pos, 2*n)
+		return d.mpTooDeep(abi.TagMap, pos, 2*n)
 	}
 	d.depth++
 	body, mark := pos, len(d.nodes)
@@ -328,7 +328,7 @@ func (d *decoder) mpArray(at, pos int, n uint64) (abi.Node, int) {
 	}
 	if d.depth >= abi.MaxDepth {
 		d.nodes = d.nodes[:mark]
-		return d.mpTooDeep(pos, n)
+		return d.mpTooDeep(abi.TagArray, pos, n)
 	}
 	d.depth++
 	for range n {

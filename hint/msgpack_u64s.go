@@ -79,9 +79,10 @@ func mpHashes(dst, src []byte) (_, _ []byte) {
 	return dst, src
 }
 
-// mpTooDeep passes over items values in a loop: they are checked for bounds and
-// UTF-8, and not kept.
-func (d *decoder) mpTooDeep(pos int, items uint64) (abi.Node, int) {
+// mpTooDeep passes over a container of items values in a loop: they are checked for
+// bounds and UTF-8, and not kept. The node says what it was, for it may be a key, and
+// those that are lists or maps are not compared.
+func (d *decoder) mpTooDeep(tag abi.Tag, pos int, items uint64) (abi.Node, int) {
 	d.tooDeep = true
 	for ; items > 0; items-- {
 		if items > uint64(len(d.src)-pos) { // each takes a byte at least
@@ -93,7 +94,7 @@ func (d *decoder) mpTooDeep(pos int, items uint64) (abi.Node, int) {
 		}
 		items += more
 	}
-	return abi.Node{Tag: abi.TagNull}, pos
+	return abi.Node{Tag: tag}, pos
 }
 
 // mpSkip passes over one value, or over the head of a container: more says how many

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -44,12 +43,9 @@ func checkSources(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// checkGuests loads every guest up to the point where an engine would compile it.
-func checkGuests(ctx context.Context, cfg *config.Config) error {
-	rt, err := runtime.New(runtimeConfig(cfg, admission{}, fetch.NewHost(nil, nil), slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return err
-	}
+// checkGuests applies every rule to the guests that comes before compilation.
+func checkGuests(_ context.Context, cfg *config.Config) error {
+	rules := runtimeConfig(cfg, nil, fetch.NewHost(nil, nil), nil)
 	all, routes := &config.Error{}, map[string]string{}
 	for i := range cfg.Guests {
 		one := *cfg
@@ -62,19 +58,19 @@ func checkGuests(ctx context.Context, cfg *config.Config) error {
 			}
 			continue
 		}
+		info, err := runtime.Check(rules, specs[0])
 		var refused *runtime.LoadError
-		if err := rt.Load(ctx, specs[0]); !errors.As(err, &refused) {
-			return err
-		}
-		for _, p := range refused.Problems {
-			if p.Rule != "engine/compile" { // then every rule before it holds
+		if errors.As(err, &refused) {
+			for _, p := range refused.Problems {
 				if p.Item == specs[0].Name {
 					p.Item = "" // the position says it
 				}
 				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d]%s", i, keyOf(p.Rule)), p.String()))
 			}
+		} else if err != nil {
+			return err
 		}
-		for _, r := range routesOf(specs[0]) {
+		for _, r := range routesOf(info) {
 			if by, taken := routes[r]; taken {
 				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), "guest "+by+" takes the "+r+" already: there is one guest for each"))
 			}
@@ -105,9 +101,8 @@ func keyOf(rule string) string {
 }
 
 // routesOf lists what a guest would be the only one to take.
-func routesOf(spec runtime.GuestSpec) (routes []string) {
-	info, err := runtime.Inspect(spec.Name, spec.Module)
-	if err != nil || info.Manifest == nil {
+func routesOf(info *runtime.Info) (routes []string) {
+	if info == nil || info.Manifest == nil {
 		return nil
 	}
 	if info.Manifest.Has(abi.RoleHandler) {
@@ -119,14 +114,4 @@ func routesOf(spec runtime.GuestSpec) (routes []string) {
 		routes = append(routes, "dialect "+d)
 	}
 	return routes
-}
-
-// admission is an engine that compiles nothing. A load gets to it when the module and
-// what is said of it hold every rule that needs no engine.
-type admission struct{}
-
-func (admission) Name() string { return engineName }
-
-func (admission) Compile(context.Context, []byte, runtime.CompileOptions) (runtime.Module, error) {
-	return nil, errors.New("admitted")
 }

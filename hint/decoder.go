@@ -30,6 +30,9 @@ type decoder struct {
 	tooDeep   bool // msgpack: something was nested deeper than abi.MaxDepth
 	nonFinite bool // msgpack: a NaN or an infinity was seen
 
+	// What copyTree saw that one encoding cannot hold.
+	notJSON, notMsgpack bool
+
 	table []uint32 // open addressing over the keys of one map, index + 1
 	seed  maphash.Seed
 	sown  bool

@@ -246,6 +246,7 @@ func TestAllocs(t *testing.T) {
 		big = append(big, strings.Repeat("k", i), 1.5)
 	}
 	bodies := map[string][]byte{
+		"json big": js(envelope(fetch(big))), "msgpack big": mp(envelope(fetch(append(obj{5, 6}, big...)))),
 		"json 1": fetchJSON(1, ","), "json 1024": fetchJSON(1024, ", "), "msgpack 1": fetchMsgpack(t, 1), "msgpack 1024": fetchMsgpack(t, 1024),
 		"json other":    js(obj{"\u0001x", 1, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, "\t"}, "n", num("9" + strings.Repeat("0", 30))}), obj{"action_id", 1.5, "action_type", "t", "z", big}}}),
 		"msgpack other": mp(obj{"x", 1, 5, 6, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, []byte("b"), ext{1, "x"}}, "big", big}), obj{"action_id", 1.5, "action_type", "t", "z", arr{1}}}}),
@@ -273,8 +274,13 @@ func TestAllocs(t *testing.T) {
 		})
 		loaded, answer := new(hint.Frame), f.AppendSubset(nil, pick, false)
 		check("load "+name, func() {
-			if err := loaded.Load(0, answer, hint.Limits{}); err != nil {
+			if err := loaded.Load(f.Format(), answer, hint.Limits{}); err != nil {
 				t.Fatal(err)
+			}
+		})
+		check("check forward "+name, func() {
+			if reason, detail := loaded.CheckForward(loaded.Action(0).Base); reason != abi.ReasonNone {
+				t.Fatal(detail)
 			}
 		})
 		check("document "+name, func() {

@@ -38,6 +38,7 @@ const (
 	ruleMissing
 	ruleEmpty
 	ruleFinite
+	ruleFormat // the frame's encoding cannot hold it
 	ruleDepth
 	ruleCount
 )
@@ -120,6 +121,8 @@ func (f *fault) detail(a ActionView) string {
 		return f.field.String() + " is empty"
 	case ruleFinite:
 		return pathTo(a.Base, a.Payload, notFinite) + ": " + msgNotFinite
+	case ruleFormat:
+		return unwritable(a.f.format, a.Base, a.Payload)
 	}
 	return f.field.String() + " is " + msgDeep
 }
@@ -128,26 +131,4 @@ const msgNotFinite = "NaN or infinite"
 
 func notFinite(n abi.Node) bool {
 	return n.Tag == abi.TagF64 && (math.IsNaN(n.F64()) || math.IsInf(n.F64(), 0))
-}
-
-// PayloadFault applies the rules that hold for the payload of any action type: a
-// mapping (or absent) of finite numbers without duplicate keys. It is for trees that a
-// guest made and a Check function of package abi accepted; Decode and Load have applied
-// it already. ReasonNone and "" when there is nothing wrong.
-func PayloadFault(base abi.Base, root abi.Node) (abi.Reason, string) {
-	switch root.Tag {
-	case abi.TagAbsent:
-		return abi.ReasonNone, ""
-	case abi.TagMap:
-	default:
-		return abi.ReasonMalformedAction, "payload must be a mapping, not " + gotOf(root.Tag).String()
-	}
-	if found(base, root, notFinite) {
-		return abi.ReasonInvalidPayload, pathTo(base, root, notFinite) + ": " + msgNotFinite
-	}
-	var d decoder
-	if path, dup := d.duplicateIn(base, root); dup {
-		return abi.ReasonInvalidPayload, path + ": " + msgDuplicate
-	}
-	return abi.ReasonNone, ""
 }

@@ -15,9 +15,12 @@ type Forward struct {
 // AppendEnvelope appends the envelope that holds the given actions of f: exactly the
 // public fields in their usual order, absent ids and versions as empty strings, an
 // absent payload as an empty mapping. An action that nobody rewrote keeps its payload
-// byte for byte when format is the one it came in. On an error dst comes back as it
-// was: the payload cannot be written in this format, and the error, an [*ActionError],
-// names the action and the path.
+// byte for byte when format is the one it came in.
+//
+// With format f.Format(), actions without a fault, and blocks that [Frame.CheckForward]
+// let pass, there is no error: whatever is accepted can be passed on. An error stands for
+// another use: an action over the limit, an encoding that is none, or one that cannot
+// hold a payload ([*ActionError] with the path). dst then comes back as it was.
 func AppendEnvelope(dst []byte, format Format, f *Frame, actions []Forward) ([]byte, error) {
 	w := writer{dst, format}
 	if err := w.begin(f.ProtocolVersion(), f.MessageID(), len(actions)); err != nil {

@@ -210,7 +210,7 @@ func (f *Frame) Len() int { return f.total }
 // Listed is how many actions have no fault: the count in Bytes.
 func (f *Frame) Listed() int { return f.listed }
 
-// Format is the encoding of the body; for a loaded frame what Load was told.
+// Format is the encoding of the body, or the one that Load was told.
 func (f *Frame) Format() Format { return f.format }
 
 // ProtocolVersion is the envelope's protocol version, nil when it was not sent.

@@ -103,6 +103,8 @@ func (d *decoder) duplicateIn(base abi.Base, n abi.Node) (path string, dup bool)
 func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 	switch n.Tag {
 	case abi.TagNumber, abi.TagString, abi.TagBytes, abi.TagExt:
+		d.notMsgpack = d.notMsgpack || n.Tag == abi.TagNumber
+		d.notJSON = d.notJSON || n.Tag == abi.TagBytes || n.Tag == abi.TagExt
 		return d.copyRun(base.Bytes(n), n), true
 	case abi.TagU64s:
 		if !d.room(0, int(n.Len)*8+8) {
@@ -125,6 +127,7 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 		mark := len(d.nodes)
 		for i := range n.Len {
 			k, v := base.Entry(n, i)
+			d.notJSON = d.notJSON || k.Tag != abi.TagString
 			key, ok := d.copyTree(base, k)
 			if !ok {
 				return n, false

@@ -131,10 +131,9 @@ func (r *Runtime) Load(ctx context.Context, spec GuestSpec) error {
 func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.Specs()
-	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == spec.Name })
-	if i < 0 {
-		return r.unknown(spec.Name)
+	specs, i, err := r.find(spec.Name)
+	if err != nil {
+		return err
 	}
 	specs[i] = spec
 	return r.offer(ctx, specs)
@@ -144,10 +143,9 @@ func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 func (r *Runtime) Unload(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.Specs()
-	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
-	if i < 0 {
-		return r.unknown(name)
+	specs, i, err := r.find(name)
+	if err != nil {
+		return err
 	}
 	return r.offer(ctx, slices.Delete(specs, i, i+1))
 }
@@ -156,10 +154,9 @@ func (r *Runtime) Unload(ctx context.Context, name string) error {
 func (r *Runtime) Rollback(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	specs := r.Specs()
-	i := slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
-	if i < 0 {
-		return r.unknown(name)
+	specs, i, err := r.find(name)
+	if err != nil {
+		return err
 	}
 	past := r.history[name]
 	if len(past) == 0 {
@@ -173,12 +170,17 @@ func (r *Runtime) Rollback(ctx context.Context, name string) error {
 	return nil
 }
 
-// unknown says why no guest of that name is loaded.
-func (r *Runtime) unknown(name string) error {
-	if r.closed {
-		return ErrClosed
+// find returns what is loaded, and which of it has that name.
+func (r *Runtime) find(name string) (specs []GuestSpec, i int, err error) {
+	specs = r.Specs()
+	i = slices.IndexFunc(specs, func(s GuestSpec) bool { return s.Name == name })
+	switch {
+	case r.closed:
+		err = ErrClosed
+	case i < 0:
+		err = fmt.Errorf("%w: %s", ErrUnknownGuest, name)
 	}
-	return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
+	return specs, i, err
 }
 
 // Specs returns what is loaded.

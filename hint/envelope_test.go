@@ -246,6 +246,7 @@ func TestAllocs(t *testing.T) {
 		big = append(big, strings.Repeat("k", i), 1.5)
 	}
 	bodies := map[string][]byte{
+		"json bare": js(envelope(obj{"action_type", "t", "payload", obj{}})), "msgpack bare": mp(envelope(obj{"action_type", "t", "payload", obj{}})),
 		"json big": js(envelope(fetch(big))), "msgpack big": mp(envelope(fetch(append(obj{5, 6}, big...)))),
 		"json 1": fetchJSON(1, ","), "json 1024": fetchJSON(1024, ", "), "msgpack 1": fetchMsgpack(t, 1), "msgpack 1024": fetchMsgpack(t, 1024),
 		"json other":    js(obj{"\u0001x", 1, "actions", arr{fetch(obj{"é\n", arr{-1, 1.25, true, nil, "\t"}, "n", num("9" + strings.Repeat("0", 30))}), obj{"action_id", 1.5, "action_type", "t", "z", big}}}),

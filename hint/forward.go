@@ -13,8 +13,9 @@ type Forward struct {
 }
 
 // AppendEnvelope appends the envelope that holds the given actions of f: exactly the
-// public fields in their usual order, absent ids and versions as empty strings, an
-// absent payload as an empty mapping. An action that nobody rewrote keeps its payload
+// public fields in their usual order, an absent payload as an empty mapping, and what else
+// is absent as an empty string, but for action_version: that is "1.0", which is what an
+// absent one counts as, and not "", which is no version. An action that nobody rewrote keeps its payload
 // byte for byte when format is the one it came in.
 //
 // With format f.Format(), actions without a fault, and blocks that [Frame.CheckForward]
@@ -42,6 +43,9 @@ func AppendEnvelope(dst []byte, format Format, f *Frame, actions []Forward) ([]b
 		if a.Payload.Tag == abi.TagAbsent && raw == nil && a.RawPayload() != nil && fw.Block == nil {
 			return dst, &ActionError{fw.Index, abi.ReasonInvalidPayload, "payload is " + msgDeep}
 		}
+		if a.Version == nil {
+			a.Version = []byte(versionOfAbsent)
+		}
 		w.action(i, a.ID, a.Type, a.Version)
 		if err := w.payload(raw, a.Base, a.Payload); err != nil {
 			return dst, &ActionError{fw.Index, abi.ReasonInvalidPayload, err.Error()}
@@ -49,6 +53,9 @@ func AppendEnvelope(dst []byte, format Format, f *Frame, actions []Forward) ([]b
 	}
 	return w.end(), nil
 }
+
+// versionOfAbsent is the version of an action that was sent without one.
+const versionOfAbsent = "1.0"
 
 // writer writes an envelope in either encoding.
 type writer struct {

@@ -25,7 +25,7 @@ func TestForwardVerbatim(t *testing.T) {
 	const payload = "{ \"a\" : 1.50 , \"\\u0062\":[1e2,\n-0, 18446744073709551616] }"
 	f := mustDecode(t, hint.FormatJSON, []byte(` { "extra":1, "actions": [ {"payload": `+payload+`  , "x":2, "action_type":"t"}, 5, {"action_type":"u","action_id":7,"action_version":1.0} ] }`))
 	got := forward(t, hint.FormatJSON, f, hint.Forward{Index: 0}, hint.Forward{Index: 2})
-	want := `{"protocol_version":"","message_id":"","actions":[{"action_id":"","action_type":"t","action_version":"","payload":` + payload +
+	want := `{"protocol_version":"","message_id":"","actions":[{"action_id":"","action_type":"t","action_version":"1.0","payload":` + payload +
 		`},{"action_id":"7","action_type":"u","action_version":"1.0","payload":{}}]}`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -37,11 +37,36 @@ func TestForwardVerbatim(t *testing.T) {
 	wide := raw("\xde\x00\x01\xd9\x01a\xdc\x00\x02\xcf\x00\x00\x00\x00\x00\x00\x00\x01\xca\x3f\x80\x00\x00")
 	f = mustDecode(t, hint.FormatMsgpack, mp(envelope(obj{"payload", wide, "action_type", "t"})))
 	got = forward(t, hint.FormatMsgpack, f, hint.Forward{Index: 0})
-	if want := string(mp(envelope(obj{"action_id", "", "action_type", "t", "action_version", "", "payload", wide}))); got != want {
+	if want := string(mp(envelope(obj{"action_id", "", "action_type", "t", "action_version", "1.0", "payload", wide}))); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	if got := forward(t, hint.FormatJSON, f, hint.Forward{Index: 0}); !strings.HasSuffix(got, `"payload":{"a":[1,1.0]}}]}`) {
 		t.Error(got)
+	}
+}
+
+// TestForwardVersion: an action without a version is passed on as what it counts as.
+func TestForwardVersion(t *testing.T) {
+	for _, test := range []struct {
+		fields obj
+		want   string
+	}{
+		{obj{}, "1.0"}, {obj{"action_version", nil}, "1.0"}, {obj{"action_version", ""}, ""}, {obj{"action_version", "2"}, "2"}, {obj{"action_version", 1.5}, "1.5"},
+	} {
+		both(t, envelope(append(obj{"action_type", "t"}, test.fields...)), func(t *testing.T, f *hint.Frame) {
+			var loaded hint.Frame
+			if err := loaded.Load(f.Format(), f.AppendSubset(nil, []int32{0}, false), hint.Limits{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, fw := range []hint.Forward{{Index: 0}, {Index: 0, Block: f.Action(0).Base}} {
+				for _, src := range []*hint.Frame{f, &loaded} {
+					a := mustDecode(t, f.Format(), []byte(forward(t, f.Format(), src, fw))).Action(0)
+					if a.Version == nil || string(a.Version) != test.want || a.ID == nil || len(a.ID) != 0 {
+						t.Errorf("%v, %v: id %q, version %q, want %q", test.fields, f.Format(), a.ID, a.Version, test.want)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -65,7 +90,7 @@ func TestForwardRewritten(t *testing.T) {
 	}
 	b := make([]byte, abi.SizeAction)
 	abi.PutU32(b, abi.OffActionSize, abi.SizeAction)
-	if got := forward(t, hint.FormatJSON, f, hint.Forward{Index: 0, Block: b}); !strings.Contains(got, `[{"action_id":"","action_type":"","action_version":"","payload":{}}]`) {
+	if got := forward(t, hint.FormatJSON, f, hint.Forward{Index: 0, Block: b}); !strings.Contains(got, `[{"action_id":"","action_type":"","action_version":"1.0","payload":{}}]`) {
 		t.Error(got)
 	}
 	abi.PutNode(b, abi.OffActionPayload, abi.Node{Tag: abi.TagF64, Val: math.Float64bits(math.Inf(1))})

@@ -80,7 +80,7 @@ func (h *host) dispatch(body []byte) (*runtime.Response, error) {
 // only dispatches a body with one action and returns why it was rejected.
 func (h *host) only(t *testing.T, body string) abi.Reason {
 	t.Helper()
-	h.reset("")
+	h.Reset(abi.ReasonNone)
 	res, err := h.dispatch([]byte(body))
 	var refused *runtime.ParseError
 	if errors.As(err, &refused) {

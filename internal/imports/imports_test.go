@@ -120,6 +120,8 @@ func TestRules(t *testing.T) {
 		{"policies", module + "/abi", false},
 		{"policies/kv-fetch", module + "/sdk/go", true},
 		{"sdk/go", module + "/hint", false},
+		{"sdk/tck", module + "/hosts/log", true},
+		{"sdk/tck", module + "/runtime/wazero", false},
 		{"cmd/kvrt", module + "/runtime/wazero", true},
 		{"util", "strings", true}, // TestEveryPackageIsOnTheMap refuses it
 		{"util", module + "/abi", false},

@@ -20,7 +20,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"policies", "", "embedded files only, so that whoever embeds them links nothing"},
 	{"policies/*/...", "abi sdk/go/... own", "a guest written in Go sees what a third party's guest sees"},
 	{"sdk/go/...", "abi own", "all that an SDK brings ends up in every guest"},
-	{"sdk/tck/...", "abi hint runtime/... hosts/... sdk/go/... own", "the kit may import what it judges"},
+	{"sdk/tck/...", "abi hint runtime runtime/admit hosts/... sdk/go/... own", "the kit may import what it judges; the engine that it judges on is handed to it"},
 	{"cmd/...", "...", "the one place that wires"},
 	{"examples/...", "...", "an example may show anything"},
 	{"internal/*/...", "abi abi/vectors own", "helpers of the build and of tests, below everything"},

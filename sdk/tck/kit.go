@@ -1,0 +1,28 @@
+package tck
+
+import (
+	"github.com/kvrt/kvrt/hosts/clock"
+	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/runtime"
+)
+
+// Kit is what guests are judged on. Only Engine is required.
+type Kit struct {
+	Engine runtime.Engine
+	// Hosts are offered beside kvrt_fetch, which is always a [Recorder]. Default:
+	// kvrt_log and kvrt_clock.
+	Hosts []runtime.HostModule
+	// CheckParameters, when set, holds parameters against the schema in the manifest.
+	CheckParameters func(schema, parameters []byte) error
+}
+
+// Config is the configuration of a runtime whose guests ask rec.
+func (k *Kit) Config(rec *Recorder) runtime.Config {
+	hosts := k.Hosts
+	if hosts == nil {
+		hosts = []runtime.HostModule{log.Module{}, clock.Module{}}
+	}
+	return runtime.Config{
+		Engine: k.Engine, Hosts: append([]runtime.HostModule{rec}, hosts...), Log: rec.Log(), CheckParameters: k.CheckParameters,
+	}
+}

@@ -51,7 +51,7 @@ func TestParser(t *testing.T) {
 	if got := verdicts(res.Results); got != "a=ACCEPTED =REJECTED/unsupported_action_type" {
 		t.Error(got)
 	}
-	if want := `{"protocol_version":"","message_id":"m","actions":[{"action_id":"a","action_type":"demo.raw","action_version":"","payload":{"n":1}},{"action_id":"","action_type":"other","action_version":"","payload":{}}]}`; string(res.Forward) != want {
+	if want := `{"protocol_version":"","message_id":"m","actions":[{"action_id":"a","action_type":"demo.raw","action_version":"1.0","payload":{"n":1}},{"action_id":"","action_type":"other","action_version":"1.0","payload":{}}]}`; string(res.Forward) != want {
 		t.Errorf("forward %s\nwant    %s", res.Forward, want)
 	}
 	var refused *runtime.ParseError

@@ -193,6 +193,9 @@ func (res *Response) rewrite(out *hint.Result, block []byte) error {
 	if !bytes.Equal(b.Run(abi.GetSpan(b, abi.OffActionActionType)), out.ActionType) || !bytes.Equal(b.Run(abi.GetSpan(b, abi.OffActionActionID)), out.ActionID) {
 		return errors.New("the rewritten action has another id or type: a handler may change version and payload")
 	}
+	if reason, detail := res.frame.CheckForward(block); reason != abi.ReasonNone {
+		return errors.New(detail)
+	}
 	for len(res.blocks) <= out.Index {
 		res.blocks = append(res.blocks, nil)
 	}

@@ -147,7 +147,8 @@ func (f *Frame) Decode(format Format, body []byte, lim Limits) error {
 }
 
 // Finish completes the frame with the request's identity and the table of all actions
-// without a fault. It may be called again with another identity.
+// without a fault. It may be called again with another identity, which is one that
+// [Identity.Check] lets pass.
 func (f *Frame) Finish(id Identity) {
 	if f.tail == 0 {
 		f.start(Limits{}.withDefaults())

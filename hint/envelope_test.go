@@ -192,14 +192,55 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%.20q: %v", test.body, err)
 		}
 	}
-	doc.MaxBytes = 100
+	doc.Limits.FrameBytes = 100
 	if _, _, err := doc.Append(frame, hint.FormatJSON, []byte("[1,2]")); err != nil {
 		t.Error(err)
 	}
 	if out, _, err := doc.Append(frame, hint.FormatJSON, []byte("[1,2,3,4,5,6,7,8,9,10,11,12]")); err == nil || !strings.Contains(err.Error(), "larger than 100 bytes") || !bytes.Equal(out, frame) {
 		t.Error(err)
 	}
-	doc.MaxBytes = 0
+	doc.Limits.BodyBytes = 4
+	if _, _, err := doc.Append(frame, hint.FormatJSON, []byte(`"xx"`)); err != nil {
+		t.Error(err)
+	}
+	if out, _, err := doc.Append(frame, hint.FormatJSON, []byte(`"xxx"`)); err == nil || err.Error() != "malformed document: a body of 5 bytes, 4 are allowed at offset 4" || !bytes.Equal(out, frame) {
+		t.Error(err)
+	}
+	doc.Limits = hint.Limits{}
+	for _, format := range []hint.Format{hint.FormatJSON, hint.FormatMsgpack} {
+		write := js
+		if format == hint.FormatMsgpack {
+			write = mp
+		}
+		body, wide := write(strings.Repeat("x", 4<<20)), write(raw("\xdd\x00\x3f\xff\xf0"+strings.Repeat("\xc0", 0x3ffff0)))
+		if out, _, err := hint.AppendTree(frame, format, body); err == nil || !strings.Contains(err.Error(), "4194304 are allowed") || !bytes.Equal(out, frame) {
+			t.Errorf("%v: %v", format, err)
+		}
+		if format == hint.FormatJSON {
+			continue
+		}
+		if _, _, err := hint.AppendTree(frame, format, wide); err != nil {
+			t.Error(err)
+		}
+		frame := make([]byte, 1024)
+		if out, _, err := hint.AppendTree(frame, format, wide); err == nil || !strings.Contains(err.Error(), "larger than 67108864 bytes") || !bytes.Equal(out, frame) {
+			t.Errorf("%v: %v", format, err)
+		}
+	}
+	// Used again, it allocates nothing, for large documents either.
+	var again hint.Document
+	for _, body := range [][]byte{js(many("key", 20000)), mp(many("key", 20000)), mp(make(arr, 40000)), js(obj{"a", arr{many("k", 500), many("k", 1000)}})} {
+		fill := func() {
+			var err error
+			if frame, _, err = again.Append(frame[:0], hint.Detect(body), body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fill()
+		if n := testing.AllocsPerRun(3, fill); n != 0 {
+			t.Errorf("%.10q: %v allocations", body, n)
+		}
+	}
 	for _, body := range []string{"5", `"x"`, "null", "[1,2]", strings.Repeat("[", 32) + strings.Repeat("]", 32)} {
 		if _, _, err := doc.Append(nil, hint.FormatJSON, []byte(body)); err != nil {
 			t.Error(err)

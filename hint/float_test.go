@@ -105,7 +105,7 @@ func TestSlowFloats(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var bad *hint.MalformedError
-		_, _, err = doc.Append(out[:0], hint.FormatJSON, []byte("["+list(4<<20/len(number)-8)+"]"))
+		_, _, err = doc.Append(out[:0], hint.FormatJSON, []byte("["+list(4<<20/(len(number)+1)-1)+"]"))
 		want := 1 + 1024*(len(number)+1) + strings.LastIndexByte(number, ',') + 1
 		if !errors.As(err, &bad) || bad.Offset != want || !strings.Contains(bad.Msg, "more than 1024 numbers that are half way") {
 			t.Errorf("%s: %v, want it at offset %d", name, err, want)

@@ -44,6 +44,14 @@ type Limits struct {
 	Actions int
 }
 
+// body refuses a body that is too large.
+func (l Limits) body(what string, src []byte) error {
+	if len(src) <= l.BodyBytes {
+		return nil
+	}
+	return &MalformedError{what, l.BodyBytes, fmt.Sprintf("a body of %d bytes, %d are allowed", len(src), l.BodyBytes)}
+}
+
 // surplus is how many times Limits.Actions an envelope may have before it is refused.
 const surplus = 4
 
@@ -127,8 +135,8 @@ func (f *Frame) start(lim Limits) {
 func (f *Frame) Decode(format Format, body []byte, lim Limits) error {
 	lim = lim.withDefaults()
 	f.start(lim)
-	if len(body) > lim.BodyBytes {
-		return &MalformedError{Offset: lim.BodyBytes, Msg: fmt.Sprintf("a body of %d bytes, %d are allowed", len(body), lim.BodyBytes)}
+	if err := lim.body("", body); err != nil {
+		return err
 	}
 	if format == FormatUnknown {
 		format = Detect(body)

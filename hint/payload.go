@@ -18,10 +18,10 @@ type Payload struct {
 	root abi.Node
 }
 
-// PayloadFromJSON reads a JSON object.
+// PayloadFromJSON reads a JSON object, under the default limits.
 func PayloadFromJSON(src []byte) (Payload, error) { return payloadFrom(FormatJSON, src) }
 
-// PayloadFromMsgpack reads a msgpack map.
+// PayloadFromMsgpack reads a msgpack map, under the default limits.
 func PayloadFromMsgpack(src []byte) (Payload, error) { return payloadFrom(FormatMsgpack, src) }
 
 func payloadFrom(format Format, src []byte) (Payload, error) {

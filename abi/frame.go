@@ -10,7 +10,7 @@ const (
 // that count from the buffer's start, and the Finish function patches them in:
 //
 //	b := abi.BeginInit(buf, abi.FeatureRawPayload, "guest")
-//	b, root, err := hint.AppendTree(format, parameters, b)
+//	b, root, err := hint.AppendTree(b, format, parameters)
 //	b = abi.FinishInit(b, root)
 //
 // A frame without trees is finished with the zero Node, which is absent.

@@ -1,0 +1,20 @@
+;; Every export that a host calls, each with its own arithmetic, so that an argument
+;; that is lost, swapped or not truncated shows in the result.
+(module
+  (memory (export "memory") 1)
+  (global $starts (mut i32) (i32.const 0))
+  (func (export "kvrt_abi_1"))
+  (func (export "_initialize") (global.set $starts (i32.add (global.get $starts) (i32.const 1))))
+  (func (export "kvrt_arena") (param i32) (result i64)
+    (i64.or (i64.shl (i64.extend_i32_u (global.get $starts)) (i64.const 32)) (i64.extend_i32_u (local.get 0))))
+  (func (export "kvrt_init") (param i32 i32) (result i64)
+    (i64.sub (i64.extend_i32_s (local.get 0)) (i64.extend_i32_u (local.get 1))))
+  (func (export "kvrt_parse") (param i32 i32) (result i64)
+    (i64.extend_i32_u (i32.lt_u (local.get 0) (local.get 1))))
+  (func (export "kvrt_handle") (param i32 i32 i32) (result i64)
+    (i64.xor (i64.extend_i32_u (local.get 0))
+      (i64.xor (i64.rotl (i64.extend_i32_u (local.get 1)) (i64.const 21))
+        (i64.rotl (i64.extend_i32_u (local.get 2)) (i64.const 42)))))
+  (func (export "kvrt_formulate") (param i32 i32) (result i64)
+    (i64.or (i64.shl (i64.extend_i32_u (local.get 1)) (i64.const 32)) (i64.extend_i32_u (local.get 0))))
+  (func (export "kvrt_idle") (i32.store8 (i32.const 0) (i32.add (i32.load8_u (i32.const 0)) (i32.const 1)))))

@@ -15,13 +15,13 @@ import (
 type Solo struct {
 	guest *guest
 	inst  *instance // nil: the next call starts one
-	start Start
 }
 
 // Start is what bringing up an instance took.
 type Start struct {
-	Fuel   uint64
-	Memory uint64 // bytes of linear memory afterwards
+	Fuel     uint64
+	Memory   uint64      // bytes of linear memory afterwards
+	Features abi.Feature // that the guest chose
 }
 
 // NewSolo loads a guest by itself: the same checks, calls and errors as in
@@ -52,8 +52,8 @@ func (s *Solo) Fresh(ctx context.Context) (Start, error) {
 	if err != nil {
 		return Start{}, err
 	}
-	s.inst, s.start = in, Start{in.call.used(), uint64(len(in.wasm.Memory()))}
-	return s.start, nil
+	s.inst = in
+	return Start{in.call.used(), uint64(len(in.wasm.Memory())), in.features}, nil
 }
 
 func (s *Solo) drop() {

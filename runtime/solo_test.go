@@ -96,6 +96,13 @@ func TestSoloParses(t *testing.T) {
 	}
 }
 
+// TestSoloFeatures: of what a guest chooses, what the host offered counts.
+func TestSoloFeatures(t *testing.T) {
+	if start, err := newSolo(t, &effects{}, rawGuest(t)).Fresh(context.Background()); err != nil || start.Features != abi.FeatureRawPayload {
+		t.Errorf("%v, %+v", err, start)
+	}
+}
+
 func TestSoloArena(t *testing.T) {
 	s := newSolo(t, &effects{}, scriptedGuest(t, '0'))
 	start, err := s.Fresh(context.Background())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,6 +70,21 @@ func invoke(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	code = run(args, strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
+}
+
+// TestCallCostsWhatADispatchDoes: the hosts of a call that is looked at charge as the
+// real ones do.
+func TestCallCostsWhatADispatchDoes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "envelope.json")
+	if err := os.WriteFile(file, []byte(`{"actions":[{"action_id":"a","action_type":"kv.fetch","payload":{"source_control_endpoint":"tcp://127.0.0.1:1","block_hashes":[1,2,3]}}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fuel := regexp.MustCompile(`"fuel":\d+`)
+	_, called, _ := invoke("call", "embedded:kv-fetch", "handle", file)
+	_, dispatched, _ := invoke("dispatch", file)
+	if got, want := fuel.FindString(called), fuel.FindString(dispatched); got != want || want == "" {
+		t.Errorf("got %s, want %s:\n%s%s", got, want, called, dispatched)
+	}
 }
 
 func TestExitCodes(t *testing.T) {

@@ -78,6 +78,11 @@ func cell(s string) string {
 		}
 		s = s[:cut] + "..."
 	}
+	return printable(s)
+}
+
+// printable escapes control characters.
+func printable(s string) string {
 	if strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		s = strings.Trim(strconv.QuoteToGraphic(s), `"`)
 	}

@@ -62,7 +62,7 @@ Exit codes of every verb:
 	}
 	add("envelopes", newDispatch(), newSubmit(), newFinish(), newDiscard())
 	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newUnload())
-	add("guests", newInspect(), newBuild(), newConfig())
+	add("guests", newInspect(), newBuild(), newCall(), newConfig())
 	root.AddCommand(newVersion())
 	return root
 }

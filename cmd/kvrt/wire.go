@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/clock"
@@ -17,6 +19,7 @@ import (
 	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/runtime/wazero"
+	"github.com/kvrt/kvrt/sdk/tck"
 )
 
 // The engine, by name and by the module that it comes from.
@@ -32,6 +35,14 @@ func newEngine() runtime.Engine { return wazero.New(wazero.Config{}) }
 // nothing runs.
 func hostModules(f *fetch.Host) []runtime.HostModule {
 	return []runtime.HostModule{f, log.Module{}, clock.Module{}}
+}
+
+// newKit makes what guests are judged on: the engine that they run on, and hosts that
+// keep nothing.
+func newKit() *tck.Kit {
+	hosts := hostModules(nil)
+	hosts = slices.DeleteFunc(hosts, func(h runtime.HostModule) bool { return h.Name() == abi.ModuleFetch }) // the kit has its own
+	return &tck.Kit{Engine: newEngine(), Hosts: hosts, CheckParameters: checkParameters}
 }
 
 // stack is everything that a configuration asks for, wired together and running.

@@ -48,10 +48,8 @@ that is refused with code 4.`,
   kvrt call guest.wasm parse --parameters '{"strict":true}' document.json
   kvrt call guest.wasm handle envelope.json | jq .fuel`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 3 {
-				return nil
-			}
-			return arguments("MODULE", "parse|handle|formulate")(cmd, args)
+			want := []string{"MODULE", "parse|handle|formulate", "INPUT"}
+			return arguments(want[:max(2, min(3, len(args)))]...)(cmd, args)
 		},
 		ValidArgs: []string{"parse", "handle", "formulate"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -207,24 +207,19 @@ func TestDocument(t *testing.T) {
 		t.Error(err)
 	}
 	doc.Limits = hint.Limits{}
-	for _, format := range []hint.Format{hint.FormatJSON, hint.FormatMsgpack} {
-		write := js
-		if format == hint.FormatMsgpack {
-			write = mp
-		}
-		body, wide := write(strings.Repeat("x", 4<<20)), write(raw("\xdd\x00\x3f\xff\xf0"+strings.Repeat("\xc0", 0x3ffff0)))
-		if out, _, err := hint.AppendTree(frame, format, body); err == nil || !strings.Contains(err.Error(), "4194304 are allowed") || !bytes.Equal(out, frame) {
-			t.Errorf("%v: %v", format, err)
-		}
-		if format == hint.FormatJSON {
-			continue
-		}
-		if _, _, err := hint.AppendTree(frame, format, wide); err != nil {
+	full := make([]byte, 64<<20-64)
+	for _, write := range []func(any) []byte{js, mp} {
+		body := write(strings.Repeat("x", 4<<20))
+		if out, _, err := hint.AppendTree(frame, hint.Detect(body), body); err == nil || !strings.Contains(err.Error(), "4194304 are allowed") || !bytes.Equal(out, frame) {
 			t.Error(err)
 		}
-		frame := make([]byte, 1024)
-		if out, _, err := hint.AppendTree(frame, format, wide); err == nil || !strings.Contains(err.Error(), "larger than 67108864 bytes") || !bytes.Equal(out, frame) {
-			t.Errorf("%v: %v", format, err)
+		body = write(arr{nil, nil, nil, nil})
+		if _, _, err := hint.AppendTree(full, hint.Detect(body), body); err != nil {
+			t.Error(err)
+		}
+		body = write(arr{nil, nil, nil, nil, nil})
+		if out, _, err := hint.AppendTree(full, hint.Detect(body), body); err == nil || !strings.Contains(err.Error(), "larger than 67108864 bytes") || len(out) != len(full) {
+			t.Error(err)
 		}
 	}
 	// Used again, it allocates nothing, for large documents either.

@@ -41,8 +41,8 @@
 //     and then exactly n have been used. With less it traps, or returns with the
 //     counter below 0: a stretch without a call or loop may run to its end. The
 //     host treats both alike.
-//   - a call that traps for another reason has used what was charged when it did:
-//     as much on every engine, but up to the next branch more than it executed.
+//   - a call that traps for another reason leaves the counter as it was when a
+//     function was last called: the same on every engine, but not exact.
 //   - nothing goes on for longer than the longest function takes from top to
 //     bottom, once the fuel is used up.
 //

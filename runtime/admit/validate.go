@@ -77,6 +77,25 @@ func newValidator(m *Module, wasm []byte, lim Limits) *validator {
 
 // function checks one body.
 func (v *validator) function(i int) {
+	v.enter(i)
+	for v.ok() && v.top != nil {
+		if v.left() == 0 {
+			v.fail(RuleControl, v.pos, "the body ends inside of a block; the file is damaged or its encoder broken")
+			break
+		}
+		v.instruction()
+	}
+	if v.ok() && v.left() > 0 {
+		v.fail(RuleControl, v.pos, "%d bytes follow the end of the body; the file is damaged or its encoder broken", v.left())
+	}
+	v.compiling(v.mod.Functions[i].Offset)
+	if e := v.fn.first(); e != nil {
+		v.all.add(e)
+	}
+}
+
+// enter makes ready for the first instruction of a body.
+func (v *validator) enter(i int) {
 	f := &v.mod.Functions[i]
 	v.fn = findings{most: 1}
 	v.found = &v.fn
@@ -104,20 +123,6 @@ func (v *validator) function(i int) {
 		v.plan.start(v.pos)
 	}
 	v.push(opBlock, &FuncType{Results: typ.Results})
-	for v.ok() && v.top != nil {
-		if v.left() == 0 {
-			v.fail(RuleControl, v.pos, "the body ends inside of a block; the file is damaged or its encoder broken")
-			break
-		}
-		v.instruction()
-	}
-	if v.ok() && v.left() > 0 {
-		v.fail(RuleControl, v.pos, "%d bytes follow the end of the body; the file is damaged or its encoder broken", v.left())
-	}
-	v.compiling(f.Offset)
-	if e := v.fn.first(); e != nil {
-		v.all.add(e)
-	}
 }
 
 // compiling applies the limits on what the body at hand takes to compile.

@@ -56,7 +56,14 @@ func (x *exam) refuse() {
 		{"shared memory", []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x03\x01\x01"), nil},
 		{"64-bit memory", []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x05\x01\x01"), nil},
 		{"two memories", []byte("\x00asm\x01\x00\x00\x00\x05\x05\x02\x00\x01\x00\x01"), nil},
-		{"a tail call", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x06\x01\x04\x00\x12\x00\x0b"), nil},
+		{"a structure type", []byte("\x00asm\x01\x00\x00\x00\x01\x03\x01\x5f\x00"), nil},
+		{"a constant that is computed", []byte("\x00asm\x01\x00\x00\x00\x06\x09\x01\x7f\x00\x41\x01\x41\x02\x6a\x0b"), nil},
+		{"a tail call", body("\x12\x00"), nil},
+		{"a call by reference", body("\x00\x14\x00"), nil},
+		{"an exception block", body("\x1f\x40\x00\x0b"), nil},
+		{"a fence", body("\xfe\x03\x00"), nil},
+		{"wide arithmetic", body("\x42\x00\x42\x00\x42\x00\x42\x00\xfc\x13\x1a\x1a"), nil},
+		{"a relaxed vector instruction", body(strings.Repeat("\xfd\x0c"+strings.Repeat("\x00", 16), 2) + "\xfd\x80\x02\x1a"), nil},
 		{"imports without a host", h, nil},
 		{"imports of another host", h, []runtime.HostModule{offer{"other", (&hosts{}).functions()}}},
 		{"an import that the host lacks", h, []runtime.HostModule{offer{"test", (&hosts{}).functions()[1:]}}},
@@ -67,9 +74,18 @@ func (x *exam) refuse() {
 			x.Errorf("%s: an instance was made of it", c.name)
 		}
 	}
+	if !x.accepts(body("\x01"), runtime.CompileOptions{MemoryPages: pages}) {
+		x.Errorf("a function that does nothing was refused")
+	}
 	if !x.accepts(h, runtime.CompileOptions{Hosts: all, MemoryPages: pages}) {
 		x.Errorf("a module with all that it imports was refused")
 	}
+}
+
+// body is a module of one function () -> (), of less than 100 bytes.
+func body(code string) []byte {
+	n := byte(len(code))
+	return append([]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a"), append([]byte{n + 4, 1, n + 2, 0}, code+"\x0b"...)...)
 }
 
 // accepts tells whether an instance can be made of a module.

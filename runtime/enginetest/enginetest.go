@@ -53,6 +53,8 @@ func checks() []check {
 		{"many", (*exam).many},
 		{"parallel", (*exam).parallel},
 		{"golden", (*exam).golden},
+		{"dispatch", (*exam).dispatch},
+		{"charges", (*exam).charges},
 	}
 }
 

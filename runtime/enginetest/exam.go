@@ -25,11 +25,15 @@ const pages = 16
 type exam struct {
 	tb
 	engine runtime.Engine
+	guests map[string][]byte // modules that are not of testdata
 }
 
 // source reads a module of testdata.
 func (x *exam) source(name string) []byte {
 	x.Helper()
+	if wasm := x.guests[name]; wasm != nil {
+		return wasm
+	}
 	wasm, err := testdata.ReadFile("testdata/" + name + ".wasm")
 	if err != nil {
 		x.Fatalf("%v", err)

@@ -36,12 +36,26 @@ func (s *script) frame(module string, f runtime.Export, doc string) []byte {
 	case runtime.ExportParse:
 		return abi.FinishParse(tree(abi.BeginParse(nil, abi.FormatJSON, raw, "r1", manifest.Dialects[0])))
 	}
-	body := []byte(`{"protocol_version":"0.1","message_id":"m1","actions":[{"action_id":"a1","action_type":"` + manifest.ActionTypes[0].Type + `","action_version":"1.0","payload":`)
-	body = append(append(body, raw...), "}]}"...)
+	return s.envelopeFrame(envelope(1, manifest.ActionTypes[0].Type, string(raw)))
+}
+
+func (x *exam) envelopeFrame(envelope []byte) []byte {
+	x.Helper()
 	var frame hint.Frame
-	if err := frame.Decode(abi.FormatJSON, body, hint.Limits{}); err != nil {
-		s.Fatalf("%s: %v", doc, err)
+	if err := frame.Decode(abi.FormatJSON, envelope, hint.Limits{}); err != nil {
+		x.Fatalf("%v", err)
 	}
 	frame.Finish(hint.Identity{RequestID: "r1"})
 	return frame.Bytes()
+}
+
+// guest brings up a guest of the ABI, with a frame buffer of 64 KiB and no parameters.
+func (s *script) guest(module string) *guest {
+	s.Helper()
+	s.fresh(module, nil)
+	s.invoke(&step{module: module, export: "arena", args: []string{"65536"}}, plenty)
+	if out := s.invoke(&step{module: module, export: "init", args: []string{"{}"}}, plenty); out.trap != nil || out.result != 0 {
+		s.Fatalf("%s: kvrt_init: %#x, %v", module, out.result, out.trap)
+	}
+	return s.g
 }

@@ -53,7 +53,7 @@ func spec() object[Config] {
 			func(c *Config) *Limits { return &c.Limits }, object[Limits]{fields: []field[Limits]{
 				key("body_bytes", "Largest encoded envelope.",
 					func(l *Limits) *Size { return &l.BodyBytes }, size{1 << 10, 1 << 30, 1}),
-				key("actions", "Most actions in one envelope; those beyond are rejected.",
+				key("actions", "Most actions in one envelope; those beyond are rejected, and more than four times as many make it malformed.",
 					func(l *Limits) *int { return &l.Actions }, whole[int]{1, 1 << 16}),
 			}}),
 		key("log", "The daemon's log.",

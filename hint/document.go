@@ -35,6 +35,14 @@ func (t *Document) Append(dst []byte, format Format, src []byte) ([]byte, abi.No
 	return out, root, nil
 }
 
+// CheckBody says that a body is larger than BodyBytes, as Decode and Append do.
+func (l Limits) CheckBody(body []byte) error {
+	if err := l.withDefaults().body("document", body); err != nil {
+		return err
+	}
+	return nil
+}
+
 // whole reads one value that is all of src.
 func (d *decoder) whole(format Format) (abi.Node, bool) {
 	if msg := d.unreadable(format); msg != "" {

@@ -92,11 +92,13 @@ func fetchEnvelope(b *testing.B, format abi.Format, actions, hashes int, types .
 // hint store's own benchmark.
 type request struct {
 	runtime.Request
+	n  uint8
 	id [8]byte
 }
 
 func (q *request) next() {
-	q.id[0]++
+	q.n++
+	q.id = [8]byte{'r', 'e', 'q', '-', 'a' + q.n/16, 'a' + q.n%16, '-', '0'}
 	q.Identity.RequestID = unsafe.String(&q.id[0], len(q.id))
 }
 

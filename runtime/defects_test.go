@@ -222,3 +222,23 @@ func (h *warner) Functions() []runtime.HostFunction {
 		stack[0] = 0
 	}})
 }
+
+// TestIdentityIsChecked: what cannot stand in a frame is an error before anything runs.
+func TestIdentityIsChecked(t *testing.T) {
+	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{&effects{}}}, scriptedGuest(t, '0'))
+	res := r.NewResponse()
+	for _, id := range []hint.Identity{{RequestID: "\xff"}, {Engine: "\xc3"}, {Leg: 9}, {RequestID: strings.Repeat("r", 1000)}} {
+		if err := r.Dispatch(&runtime.Request{Body: envelope("e"), Identity: id}, res); !errors.Is(err, runtime.ErrIdentity) {
+			t.Errorf("%+v: %v", id, err)
+		}
+	}
+}
+
+// TestDialectsHaveTheSameLimits: the bound of a body holds for foreign documents too.
+func TestDialectsHaveTheSameLimits(t *testing.T) {
+	r := newRuntime(t, runtime.Config{Limits: hint.Limits{BodyBytes: 100}}, rawGuest(t))
+	var malformed *hint.MalformedError
+	if err := r.Dispatch(&runtime.Request{Body: make([]byte, 101), Dialect: "frame"}, r.NewResponse()); !errors.As(err, &malformed) {
+		t.Errorf("got %v", err)
+	}
+}

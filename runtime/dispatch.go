@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/kvrt/kvrt/abi"
@@ -28,6 +29,7 @@ type Response struct {
 	start   uint32 // where to begin looking for a free instance
 	shard   *shard
 	frame   hint.Frame
+	doc     hint.Document // the tree of a foreign document
 	groups  []group
 	groupOf []int32 // by guest, while routing: index into groups, plus 1
 	next    []int32 // by action: the next one of the same group, or -1
@@ -66,6 +68,9 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 	}
 	res.shard.dispatches.Add(1)
 	res.reset()
+	if err := req.Identity.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
 	if err := r.decode(gen, req, res); err != nil {
 		res.shard.malformed.Add(1)
 		return err

@@ -16,6 +16,9 @@ func (r *Runtime) decode(gen *generation, req *Request, res *Response) error {
 	if req.Dialect == "" {
 		return res.frame.Decode(format, req.Body, r.cfg.Limits)
 	}
+	if err := r.cfg.Limits.CheckBody(req.Body); err != nil {
+		return err
+	}
 	for {
 		id, known := gen.byDialect[req.Dialect]
 		if !known {
@@ -47,9 +50,10 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 		}
 	}()
 	frame := abi.BeginParse(res.scratch[:0], format, req.Body, req.Identity.RequestID, req.Dialect)
-	frame, doc, err := hint.AppendTree(frame, format, req.Body)
+	res.doc.Limits = r.cfg.Limits
+	frame, doc, err := res.doc.Append(frame, format, req.Body)
 	if err != nil {
-		doc = abi.Node{} // not JSON or msgpack: the parser has the raw bytes
+		doc = abi.Node{} // not JSON or msgpack, or its tree is too large: the parser has the raw bytes
 	}
 	res.scratch = abi.FinishParse(frame, doc)
 

@@ -17,6 +17,9 @@ var ErrUnknownGuest = errors.New("no such guest")
 // ErrNoHistory is returned when there is nothing to roll back to.
 var ErrNoHistory = errors.New("nothing to roll back to")
 
+// ErrIdentity is returned for a request identity that no frame may hold.
+var ErrIdentity = errors.New("the request's identity")
+
 // ErrUnknownDialect is returned when no loaded parser reads a dialect.
 var ErrUnknownDialect = errors.New("no parser reads this dialect")
 

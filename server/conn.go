@@ -239,6 +239,8 @@ func (c *conn) dispatchFailed(err error) {
 		code := CodeFatal
 		if errors.Is(err, runtime.ErrUnknownDialect) {
 			code = CodeUnknownDialect
+		} else if errors.Is(err, runtime.ErrIdentity) {
+			code = CodeBadRequest
 		} else if errors.Is(err, runtime.ErrClosed) {
 			code = CodeUnavailable
 		}

@@ -89,7 +89,7 @@ func exitCode(err error) int {
 		return adminCode(admin)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return exitTimeout
-	case errors.As(err, &usage), errors.As(err, &input), errors.Is(err, runtime.ErrUnknownDialect):
+	case errors.As(err, &usage), errors.As(err, &input), errors.Is(err, runtime.ErrUnknownDialect), errors.Is(err, runtime.ErrIdentity):
 		return exitUsage
 	case errors.As(err, &unreachable):
 		return exitUnreachable

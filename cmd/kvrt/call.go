@@ -187,13 +187,8 @@ func (c *caller) parse(format abi.Format, body []byte, dialect string) error {
 	} else if !slices.Contains(known, dialect) {
 		return fmt.Errorf("%w: %q; the guest reads %v", runtime.ErrUnknownDialect, dialect, known)
 	}
-	frame := abi.BeginParse(nil, format, body, c.id.RequestID, dialect)
-	frame, doc, err := hint.AppendTree(frame, format, body)
-	if err != nil {
-		doc = abi.Node{} // the parser has the raw bytes
-	}
 	t := told{Call: "parse", Dialect: dialect}
-	return c.done(c.call(&t, abi.FinishParse(frame, doc), 0, func(body []byte) (json.RawMessage, error) {
+	return c.done(c.call(&t, tck.ParseFrame(format, body, c.id.RequestID, dialect), 0, func(body []byte) (json.RawMessage, error) {
 		var f hint.Frame
 		if err := f.Load(abi.FormatJSON, body, hint.Limits{}); err != nil {
 			return nil, err
@@ -215,7 +210,7 @@ func (c *caller) handle(format abi.Format, body []byte) error {
 	f.Finish(c.id)
 	var actions []int32
 	for i := range f.Len() {
-		if reason, detail := c.skips(f.Action(i)); reason != abi.ReasonNone {
+		if reason, detail := tck.Skips(c.solo.Info().Manifest, f.Action(i)); reason != abi.ReasonNone {
 			fmt.Fprintf(c.errs, "action %d is not called: %s: %s\n", i, reason, detail)
 			continue
 		}
@@ -224,7 +219,7 @@ func (c *caller) handle(format abi.Format, body []byte) error {
 	if len(actions) == 0 && f.Len() > 0 {
 		return &listed{exitWrong, []string{"kvrt: the envelope has no action that the guest takes: " + joinTypes(c.solo.Info().Manifest.ActionTypes)}}
 	}
-	frame := f.AppendSubset(nil, actions, c.start.Features&abi.FeatureRawPayload != 0)
+	frame := tck.HandleFrame(&f, actions, c.start.Features)
 	for pos, i := range actions {
 		a := f.Action(int(i))
 		t := told{Call: "handle", action: &action{int(i), string(a.ID), string(a.Type), string(a.Version)}}
@@ -236,19 +231,6 @@ func (c *caller) handle(format abi.Format, body []byte) error {
 		}
 	}
 	return c.done(nil)
-}
-
-// skips tells why the runtime would not call the guest for an action.
-func (c *caller) skips(a hint.ActionView) (abi.Reason, string) {
-	reason, detail := a.Fault()
-	switch {
-	case reason == abi.ReasonMalformedAction || reason == abi.ReasonLimitExceeded:
-	case !slices.ContainsFunc(c.solo.Info().Manifest.ActionTypes, func(t abi.ActionType) bool { return t.Type == string(a.Type) }):
-		return abi.ReasonUnsupportedActionType, fmt.Sprintf("the guest does not take %q", a.Type)
-	case reason == abi.ReasonNone && a.Payload.Tag == abi.TagAbsent:
-		return abi.ReasonMalformedAction, "payload is missing"
-	}
-	return reason, detail
 }
 
 // rewritten is an action as its handler gave it back, as JSON.

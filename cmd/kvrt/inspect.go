@@ -107,15 +107,25 @@ type problemReport struct {
 	Message string `json:"message"`
 }
 
+func problemsOf(problems []runtime.Problem) []problemReport {
+	out := []problemReport{} // not nil, which JSON would have as null
+	for _, p := range problems {
+		out = append(out, problemReport{p.Rule, p.Item, p.Msg})
+	}
+	return out
+}
+
+func digestOf(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return hex.EncodeToString(sum[:])
+}
+
 // inspect reads a module. The error is a *runtime.LoadError.
 func inspect(name string, wasm []byte) (*moduleReport, error) {
 	info, err := runtime.Inspect(name, wasm)
-	digest := sha256.Sum256(wasm)
-	r := &moduleReport{Module: name, Size: len(wasm), SHA256: hex.EncodeToString(digest[:]), Capabilities: []capability{}, Exports: []exportReport{}, Tables: []tableReport{}, Problems: []problemReport{}}
+	r := &moduleReport{Module: name, Size: len(wasm), SHA256: digestOf(wasm), Capabilities: []capability{}, Exports: []exportReport{}, Tables: []tableReport{}, Problems: []problemReport{}}
 	if refused, ok := err.(*runtime.LoadError); ok {
-		for _, p := range refused.Problems {
-			r.Problems = append(r.Problems, problemReport{p.Rule, p.Item, p.Msg})
-		}
+		r.Problems = problemsOf(refused.Problems)
 	}
 	if info == nil {
 		return r, err

@@ -41,6 +41,7 @@ Exit codes of every verb:
   kvrt submit envelope.json            # one envelope through it
   kvrt dispatch envelope.json          # the same without a daemon
   kvrt inspect embedded:kv-fetch       # what a guest is and asks for
+  kvrt verify guest.wasm               # whether a guest keeps to every rule
   kvrt config check kvrt.yaml          # everything that is wrong with a configuration`,
 		Args:              noVerb,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -62,7 +63,7 @@ Exit codes of every verb:
 	}
 	add("envelopes", newDispatch(), newSubmit(), newFinish(), newDiscard())
 	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newUnload())
-	add("guests", newInspect(), newBuild(), newCall(), newConfig())
+	add("guests", newInspect(), newBuild(), newVerify(), newCall(), newConfig())
 	root.AddCommand(newVersion())
 	return root
 }

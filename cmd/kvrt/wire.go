@@ -144,10 +144,7 @@ func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
 			wrong.Problems = append(wrong.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), err.Error()))
 			continue
 		}
-		specs[i] = runtime.GuestSpec{
-			Name: g.Name, Module: wasm, Source: g.Module, SHA256: g.SHA256, Grants: g.Grants, Parameters: g.Parameters,
-			Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, InitFuel: g.Limits.InitFuel},
-		}
+		specs[i] = specOf(g, wasm)
 	}
 	if len(wrong.Problems) > 0 {
 		return nil, wrong
@@ -155,12 +152,23 @@ func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
 	return specs, nil
 }
 
+// specOf is a guest as its configuration has it.
+func specOf(g *config.Guest, wasm []byte) runtime.GuestSpec {
+	return runtime.GuestSpec{
+		Name: g.Name, Module: wasm, Source: g.Module, SHA256: g.SHA256, Grants: g.Grants, Parameters: g.Parameters,
+		Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, InitFuel: g.Limits.InitFuel},
+	}
+}
+
+// embeddedPrefix begins the reference of a built-in guest.
+const embeddedPrefix = "embedded:"
+
 // maxModule is how much of a file is read as a module: more than admission takes.
 const maxModule = 32 << 20
 
 // readModule reads a module: a path, or embedded:NAME for a built-in guest.
 func readModule(ref string) ([]byte, error) {
-	if name, ok := strings.CutPrefix(ref, "embedded:"); ok {
+	if name, ok := strings.CutPrefix(ref, embeddedPrefix); ok {
 		wasm, ok := policies.Module(name)
 		if !ok {
 			return nil, fmt.Errorf("there is no built-in guest %q; there are %s", name, strings.Join(policies.Guests(), ", "))

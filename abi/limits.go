@@ -7,9 +7,10 @@ const (
 	DefaultFuel      = 200_000     // one role call
 	DefaultInitFuel  = 100_000_000 // _initialize, the first kvrt_arena and kvrt_init together
 	DefaultCallDepth = 256 << 10
-	MaxLogLines      = 16   // lines of one call
-	MaxLogLine       = 1024 // bytes of one line
-	FirstArena       = 4096 // bytes that kvrt_arena is asked for first, at least
+	MaxAnswer        = 4 << 20 // bytes of an Answer with everything behind it
+	MaxLogLines      = 16      // lines of one call
+	MaxLogLine       = 1024    // bytes of one line
+	FirstArena       = 4096    // bytes that kvrt_arena is asked for first, at least
 )
 
 func limits() []Limit {
@@ -17,6 +18,7 @@ func limits() []Limit {
 		{"MaxDepth", MaxDepth, "containers", "How deep a payload tree nests: a map or array lies in at most 31 others."},
 		{"MaxDetail", MaxDetail, "bytes", "What is kept of a detail."},
 		{"MaxManifest", MaxManifest, "bytes", "The manifest's JSON."},
+		{"MaxAnswer", MaxAnswer, "bytes", "An Answer with its detail and body. A longer one is handler_error."},
 		{"MaxLogLines", MaxLogLines, "lines a call", "More are dropped and counted."},
 		{"MaxLogLine", MaxLogLine, "bytes", "What is kept of a log line."},
 		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},

@@ -143,6 +143,9 @@ func (in *instance) run(f Export, position uint32) (int64, error) {
 // in memory but over the frame.
 func (in *instance) answer(dst []byte, ref abi.Result) ([]byte, error) {
 	mem := in.wasm.Memory()
+	if ref.Len > abi.MaxAnswer {
+		return nil, fmt.Errorf("an answer of %d bytes: at most %d are read", ref.Len, abi.MaxAnswer)
+	}
 	if !ref.Fits(uint64(len(mem)), abi.Span{Off: in.arena, Len: in.frame}) {
 		return nil, fmt.Errorf("an answer of %d bytes at %d: it is outside %d bytes of memory, or over the frame of %d bytes at %d", ref.Len, ref.Off, len(mem), in.frame, in.arena)
 	}

@@ -105,6 +105,10 @@ func (g *guest) global(name string) api.MutableGlobal {
 
 // call runs an export, within so much fuel where it was rewritten.
 func (g *guest) call(fuel int64, name string, args ...uint64) outcome {
+	return g.callWithin(context.Background(), fuel, name, args...)
+}
+
+func (g *guest) callWithin(ctx context.Context, fuel int64, name string, args ...uint64) outcome {
 	fn := g.mod.ExportedFunction(name)
 	if fn == nil {
 		g.t.Fatalf("no export %s", name)
@@ -113,7 +117,7 @@ func (g *guest) call(fuel int64, name string, args ...uint64) outcome {
 		g.global(ExportFuel).Set(uint64(fuel))
 		g.global(ExportDepth).Set(g.depth)
 	}
-	values, err := fn.Call(context.Background(), args...)
+	values, err := fn.Call(ctx, args...)
 	o := outcome{values: values}
 	if err != nil {
 		o.trap, _, _ = strings.Cut(err.Error(), "\n")

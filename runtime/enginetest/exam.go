@@ -16,7 +16,7 @@ import (
 var testdata embed.FS
 
 // plenty is fuel that no call here uses up, but for those that never end.
-const plenty = 2_000_000
+const plenty = runtime.DefaultFuel
 
 // pages is the memory limit of the modules here: 1 MiB.
 const pages = 16

@@ -30,7 +30,7 @@ func (s *step) call() string {
 	return strings.Join(words, " ")
 }
 
-// read parses golden.txt. Comments and empty lines stay in their places, as steps
+// steps reads golden.txt. Comments and empty lines stay in their places, as steps
 // without a module.
 func (x *exam) steps() []step {
 	x.Helper()

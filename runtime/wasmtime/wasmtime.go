@@ -37,7 +37,7 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	shape, err := admit.Read(wasm, admit.Limits{})
+	shape, err := admit.Read(wasm, limits())
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,15 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 		return nil, errors.Join(line(err), m.Close())
 	}
 	return m, nil
+}
+
+// limits are admission's, with room for what rewriting adds to a module.
+func limits() admit.Limits {
+	l := admit.Limits{}.WithDefaults()
+	for _, field := range []*int{&l.ModuleBytes, &l.FunctionBytes, &l.CodeBytes, &l.Locals, &l.Types, &l.Globals, &l.Exports} {
+		*field *= 4
+	}
+	return l
 }
 
 // config turns off what admission refuses, as far as the binding can, and the threads

@@ -1,0 +1,12 @@
+;; Never hands out a larger buffer.
+;; expect: rejected handler_out_of_fuel
+;; bytes: 10000
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param $size i32) (result i64)
+    (if (i32.gt_u (local.get $size) (i32.const 8192)) (then (loop $l (br $l))))
+    (i64.const 0x0000040000002000)) ;; 8 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,10 @@
+;; Brings a counter of fuel by the name of the host's.
+;; expect: refused export/reserved
+(module
+  (memory (export "memory") 1)
+  (global (export "kvrt:fuel") (mut i64) (i64.const 0x7fffffffffffffff))
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,11 @@
+;; Asks for a capability that is there and that nobody granted.
+;; expect: refused capability/not-granted kvrt_clock
+;; grants: none
+(module
+  (import "kvrt_clock" "now" (func (result i64)))
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (i64.const 0)))

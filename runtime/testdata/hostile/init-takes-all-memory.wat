@@ -1,0 +1,10 @@
+;; Takes all of its memory in init and asks for more, in each instance.
+;; expect: refused guest/init the call's fuel is used up
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64)
+    (loop $l (drop (memory.grow (i32.const 1))) (br $l)) (unreachable))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (i64.const 0)))

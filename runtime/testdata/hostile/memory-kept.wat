@@ -1,0 +1,12 @@
+;; Grows to the limit, writes to all of it and says yes.
+;; expect: accepted
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (if (i32.eqz (local.get $pos)) (then (return (i64.const 0)))) ;; the smoke call too
+    (loop $l (br_if $l (i32.ge_s (memory.grow (i32.const 1)) (i32.const 0))))
+    (memory.fill (i32.const 40960) (i32.const 1) (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 40960)))
+    (i64.const 0)))

@@ -1,0 +1,10 @@
+;; Writes over all of its memory, the frame and its own data too.
+;; expect: accepted
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (if (i32.eqz (local.get $pos)) (then (return (i64.const 0)))) ;; the smoke call too
+    (memory.fill (i32.const 0) (i32.const 255) (i32.const 65536)) (i64.const 0)))

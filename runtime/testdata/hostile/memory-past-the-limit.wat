@@ -1,0 +1,12 @@
+;; Asks for 4 GiB at once and writes where they would be.
+;; expect: rejected handler_trap out of bounds
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (if (i32.eqz (local.get $pos)) (then (return (i64.const 0)))) ;; the smoke call too
+    (drop (memory.grow (i32.const 65535)))
+    (i32.store (i32.const 0x7fff0000) (i32.const 1))
+    (i64.const 0)))

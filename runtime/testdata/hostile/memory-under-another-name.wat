@@ -1,0 +1,9 @@
+;; A memory that the host cannot reach, and a function in its place.
+;; expect: refused memory/export
+(module
+  (memory (export "memory2") 1)
+  (func (export "memory"))
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param i32 i32 i32) (result i64) (i64.const 0)))

@@ -1,0 +1,12 @@
+;; Two functions that call each other.
+;; expect: rejected handler_trap calls nested too deep
+(module
+  (memory (export "memory") 1)
+  (func $even (param i32) (result i32) (i32.add (call $odd (local.get 0)) (i32.const 1)))
+  (func $odd (param i32) (result i32) (i32.add (call $even (local.get 0)) (i32.const 1)))
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (if (i32.eqz (local.get $pos)) (then (return (i64.const 0)))) ;; the smoke call too
+    (i64.extend_i32_u (call $even (local.get $pos)))))

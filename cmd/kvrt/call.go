@@ -60,6 +60,10 @@ that is refused with code 4.`,
 			case role == abi.RolePolicy:
 				return &usageError{cmd.CommandPath(), "this version does not call policies yet: say parse or handle"}
 			}
+			request := id.identity()
+			if err := request.Check(); err != nil {
+				return fmt.Errorf("%w: %w", runtime.ErrIdentity, err)
+			}
 			input := "-"
 			if len(args) == 3 {
 				input = args[2]
@@ -77,7 +81,7 @@ that is refused with code 4.`,
 			if err != nil {
 				return err
 			}
-			c, err := newCaller(cmd, spec, role, id.identity())
+			c, err := newCaller(cmd, spec, role, request)
 			if err != nil {
 				return err
 			}

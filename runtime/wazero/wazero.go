@@ -32,6 +32,10 @@ type Config struct {
 	Deadline time.Duration
 	// Interpreter interprets instead of compiling.
 	Interpreter bool
+	// Compiler, when it is not nil, compiles in a child process under limits. Without it
+	// guests are compiled in this process, where nothing stops a module that takes the
+	// compiler minutes: admission refuses those that it recognises.
+	Compiler *Compiler
 }
 
 // Engine is a runtime.Engine.
@@ -45,22 +49,44 @@ func (e *Engine) Name() string { return "wazero" }
 
 // Compile compiles a guest in a runtime of its own.
 func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileOptions) (runtime.Module, error) {
-	cfg := wazero.NewRuntimeConfig()
+	o := options{Pages: opts.MemoryPages, Terminate: e.cfg.Deadline > 0}
 	if e.cfg.Interpreter {
-		cfg = wazero.NewRuntimeConfigInterpreter()
+		return e.build(ctx, ctx, wasm, o.configure(wazero.NewRuntimeConfigInterpreter()), nil, opts.Hosts)
 	}
-	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(opts.MemoryPages).
-		WithDebugInfoEnabled(false).WithCloseOnContextDone(e.cfg.Deadline > 0)
-	rt := wazero.NewRuntimeWithConfig(ctx, cfg)
-	m := &module{rt: rt, deadline: e.cfg.Deadline}
-	for _, h := range opts.Hosts {
-		if err := offer(ctx, rt, h); err != nil {
-			return nil, errors.Join(fmt.Errorf("host module %s: %w", h.Name(), err), rt.Close(ctx))
+	if e.cfg.Compiler == nil {
+		return e.build(ctx, ctx, wasm, o.runtimeConfig(), nil, opts.Hosts)
+	}
+	var m runtime.Module
+	err := e.cfg.Compiler.compile(ctx, wasm, o, func(dir string) (err error) {
+		if dir == "" {
+			m, err = e.build(ctx, ctx, wasm, o.configure(wazero.NewRuntimeConfigInterpreter()), nil, opts.Hosts)
+			return err
+		}
+		cache, err := wazero.NewCompilationCacheWithDir(dir)
+		if err != nil {
+			return err
+		}
+		m, err = e.build(ctx, loadOnly(ctx), wasm, o.runtimeConfig().WithCompilationCache(cache), cache, opts.Hosts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// build makes a guest's runtime with its host modules, and compiles the guest with the
+// context compile. The cache, when there is one, is the guest's own and holds its code.
+func (e *Engine) build(ctx, compile context.Context, wasm []byte, cfg wazero.RuntimeConfig, cache wazero.CompilationCache, hosts []runtime.HostModule) (runtime.Module, error) {
+	m := &module{rt: wazero.NewRuntimeWithConfig(ctx, cfg), cache: cache, deadline: e.cfg.Deadline}
+	for _, h := range hosts {
+		if err := offer(ctx, m.rt, h); err != nil {
+			return nil, errors.Join(fmt.Errorf("host module %s: %w", h.Name(), err), m.Close())
 		}
 	}
 	var err error
-	if m.code, err = rt.CompileModule(ctx, wasm); err != nil {
-		return nil, errors.Join(err, rt.Close(ctx))
+	if m.code, err = m.rt.CompileModule(compile, wasm); err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
@@ -103,11 +129,18 @@ func valTypes(ts []abi.ValType) []api.ValueType {
 
 type module struct {
 	rt       wazero.Runtime
+	cache    wazero.CompilationCache // nil when the runtime owns its code
 	code     wazero.CompiledModule
 	deadline time.Duration
 }
 
-func (m *module) Close() error { return m.rt.Close(context.Background()) }
+func (m *module) Close() error {
+	err := m.rt.Close(context.Background())
+	if m.cache != nil {
+		err = errors.Join(err, m.cache.Close(context.Background()))
+	}
+	return err
+}
 
 // Instantiate makes an instance without a name, so that there can be many, and
 // without running start functions.

@@ -286,7 +286,7 @@ func (e *emitter) takeFuel() {
 	}
 }
 
-// keepFuel takes the fuel off the stack, and traps where none is left.
+// keepFuel takes the fuel off the stack.
 func (e *emitter) keepFuel(check bool) {
 	e.state.local, e.state.global = true, false
 	if !check {
@@ -294,6 +294,11 @@ func (e *emitter) keepFuel(check bool) {
 		return
 	}
 	e.opIndex(opLocalTee, e.local.fuel)
+	e.check()
+}
+
+// check takes the fuel off the stack, and traps where it is used up.
+func (e *emitter) check() {
 	e.opConst(opI64Const, 0)
 	e.op(opI64LtS)
 	target := uint32(len(e.frames) - 1)
@@ -303,11 +308,18 @@ func (e *emitter) keepFuel(check bool) {
 	e.opIndex(opBrIf, target)
 }
 
+// charge comes where a region begins. At the entry of a function there is nothing
+// to check where the first region is empty: then so is the body, or a loop
+// follows.
 func (e *emitter) charge(cost int64, check bool) {
 	if cost == 0 && (!check || len(e.frames) == 1) {
-		return // an empty body, or one that begins with a loop
+		return
 	}
 	e.takeFuel()
+	if cost == 0 {
+		e.check()
+		return
+	}
 	e.opConst(opI64Const, cost)
 	e.op(opI64Sub)
 	e.keepFuel(check)
@@ -316,12 +328,12 @@ func (e *emitter) charge(cost int64, check bool) {
 // open comes before a block.
 func (e *emitter) open(b *block) {
 	if b.op == opLoop {
-		// What holds before the loop must hold on each way back.
+		// What holds before the loop must hold on each way back. That the
+		// global is right need not: it is not read before the next charge.
 		e.reload()
 		if b.calls {
 			e.deepen()
 		}
-		e.state.global = false
 	}
 	if b.op == opIf && !b.whole {
 		e.reload() // where nothing can stand, for want of an else

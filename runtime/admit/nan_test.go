@@ -36,6 +36,7 @@ func TestNaNs(t *testing.T) {
 		"lanes4":        {0x40000000_7fc00000, 0xff800000_7fc00000},
 		"lanes2":        {nan64, one64},
 		"lanes4_min":    {0x00000000_7fc00000, 0xff800000_7fc00000},
+		"lanes_mixed":   {nan64, 0xff800000_7fc00000},
 		"lanes_chain":   {0x3f800000_7fc00000, twice},
 		"lanes_extract": {nan32},
 		"lanes_demote":  {0x3f800000_7fc00000, 0},

@@ -242,8 +242,7 @@ func (v *validator) branch(offset int, to *frame, taken how) {
 	p.note(noteBranch, offset, 0, to.index)
 	to.edges++
 	if taken == byTable {
-		to.edges++ // so that it never looks like the only way
-		return
+		return // the region has many ends, which no fork describes
 	}
 	var k int32
 	if from := p.region; taken == sometimes {

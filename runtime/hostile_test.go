@@ -192,7 +192,7 @@ func newAttacked(t *testing.T) *arenaOfAttacks {
 	return a
 }
 
-func (a *arenaOfAttacks) good(t *testing.T) runtime.GuestSpec {
+func (*arenaOfAttacks) good(t *testing.T) runtime.GuestSpec {
 	spec := scriptedGuest(t, '0')
 	spec.Name = "good"
 	spec.Module = withManifest(t, scripted, strings.Replace(scriptedManifest, "demo.echo", "demo.good", 1))
@@ -200,10 +200,10 @@ func (a *arenaOfAttacks) good(t *testing.T) runtime.GuestSpec {
 }
 
 // goodAnswers calls the good guest: with a detail, which it has in its memory.
-func (a *arenaOfAttacks) goodAnswers(t *testing.T) {
+func (f *arenaOfAttacks) goodAnswers(t *testing.T) {
 	t.Helper()
-	res := a.runtime.NewResponse()
-	if err := a.runtime.Dispatch(&runtime.Request{Body: envelope("demo.good:a demo.good:d demo.good:w"), Forward: true}, res); err != nil {
+	res := f.runtime.NewResponse()
+	if err := f.runtime.Dispatch(&runtime.Request{Body: envelope("demo.good:a demo.good:d demo.good:w"), Forward: true}, res); err != nil {
 		t.Fatal(err)
 	}
 	if got := verdicts(res.Results); got != "a=ACCEPTED d=ACCEPTED w=ACCEPTED" || string(res.Results[1].Detail) != "version0" {

@@ -44,6 +44,8 @@
       (then (return (i64.const -4))))
     ;; d: answers by a clock that moves
     (if (i32.and (call $is (i32.const 100)) (i32.wrap_i64 (i64.and (call $now) (i64.const 1)))) (then (return (i64.const -4))))
+    ;; k: accepts everything, and looks at nothing
+    (if (call $is (i32.const 107)) (then (return (i64.const 0))))
     ;; y: takes no action type
     (if (call $is (i32.const 121)) (then (return (i64.const -1))))
     (if (local.get $pos)

@@ -24,8 +24,9 @@
 // except:
 //
 //   - block, loop, else, end and nop cost nothing: they execute nothing.
-//   - memory.grow and table.grow cost 64. A growth that the maximum allows costs
-//     4,096 a page and 1 a table entry more; one that must fail does not.
+//   - memory.grow, table.grow and ref.func cost 64. A growth that the maximum
+//     allows costs 4,096 a page and 1 a table entry more; one that must fail does
+//     not.
 //   - memory.fill, memory.copy and memory.init cost 1 more for every 16 bytes,
 //     rounded down, whether or not they are in bounds.
 //   - table.fill, table.copy and table.init cost 1 more for every entry.

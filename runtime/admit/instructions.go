@@ -181,6 +181,7 @@ func (v *validator) other(offset int, op byte) {
 		}
 		v.pushOperand(I32)
 	case opRefFunc:
+		v.weigh(costLeave)
 		i := index(&v.cursor, "function", len(v.types))
 		if v.ok() && (i >= len(v.mod.declared) || !v.mod.declared[i]) {
 			v.broken(RuleUndeclared, offset, "ref.func names function %d, which no export, global or element segment does", i)

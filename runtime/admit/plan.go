@@ -156,7 +156,7 @@ func (v *validator) bulk(offset int, kind uint8, table int) {
 		return
 	}
 	if kind == bulkMemoryGrow || kind == bulkTableGrow {
-		v.weigh(costGrow)
+		v.weigh(costLeave)
 	}
 	v.plan.bulk = true
 	v.plan.note(noteBulk, offset, kind, int32(table))

@@ -44,7 +44,7 @@ func TestCosts(t *testing.T) {
 		{"table_grow", []uint64{3}, 67, 0xffffffff},       // beyond the share
 		{"table_grow_extern", []uint64{2}, 66 + 2, 2},     //
 		{"table_grow_extern", []uint64{3}, 66, 1<<32 - 1}, //
-		{"table_fill", []uint64{1, 3}, 4 + 3, any},
+		{"table_fill", []uint64{1, 3}, 4 + 63 + 3, any},
 		{"table_copy", []uint64{1, 2}, 4 + 3 + 2, any},
 		{"table_init", []uint64{0, 3}, 4 + 2 + 1 + 3, any}, // it calls what it wrote
 	} {

@@ -218,6 +218,8 @@ func naive(t testing.TB, wasm []byte) []byte {
 			switch code[0] {
 			case opNop, opBlock, opLoop, opElse, opEnd:
 				cost = 0
+			case opRefFunc:
+				cost = 64
 			case opMemoryGrow:
 				cost, pages = 64, 12
 			case opMisc:

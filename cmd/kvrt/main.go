@@ -3,9 +3,18 @@
 // together; exit.go says which error ends with which code.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/kvrt/kvrt/runtime/wazero"
+)
 
 // version is set by the linker, from git describe.
 var version string
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	if wazero.RunChild() { // this process was started to compile a guest
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -36,7 +36,11 @@ Exit codes of every verb:
   2  usage: an unknown verb or flag, a file that cannot be read
   3  the daemon cannot be reached
   4  refused: a module that breaks the ABI, a capability that is not granted, a limit
-  5  timed out`,
+  5  timed out
+
+Guests are compiled in a child process, under limits, and kept in a private folder:
+that of the environment variable KVRT_COMPILE_CACHE, or kvrt in the user's cache
+folder. KVRT_COMPILE_CACHE=off compiles them in this process.`,
 		Example: `  kvrt serve                           # the daemon, with the built-in guests
   kvrt submit envelope.json            # one envelope through it
   kvrt dispatch envelope.json          # the same without a daemon

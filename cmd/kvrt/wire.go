@@ -18,7 +18,6 @@ import (
 	"github.com/kvrt/kvrt/hosts/log"
 	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime"
-	"github.com/kvrt/kvrt/runtime/wazero"
 	"github.com/kvrt/kvrt/sdk/tck"
 )
 
@@ -27,9 +26,6 @@ const (
 	engineName   = "wazero"
 	engineModule = "github.com/tetratelabs/wazero"
 )
-
-// newEngine makes the engine. Guests are metered at admission.
-func newEngine() runtime.Engine { return wazero.New(wazero.Config{}) }
 
 // hostModules are the capabilities that this program offers. A nil host will do where
 // nothing runs.
@@ -42,7 +38,7 @@ func hostModules(f *fetch.Host) []runtime.HostModule {
 func newKit() *tck.Kit {
 	hosts := hostModules(nil)
 	hosts = slices.DeleteFunc(hosts, func(h runtime.HostModule) bool { return h.Name() == abi.ModuleFetch }) // the kit has its own
-	return &tck.Kit{Engine: newEngine(), Hosts: hosts, CheckParameters: checkParameters}
+	return &tck.Kit{Engine: newEngine(slog.New(slog.DiscardHandler)), Hosts: hosts, CheckParameters: checkParameters}
 }
 
 // stack is everything that a configuration asks for, wired together and running.
@@ -68,7 +64,7 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
 	})
 	s.fetch = fetch.NewHost(s.store, allow)
-	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(), s.fetch, log)); err != nil {
+	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log), s.fetch, log)); err != nil {
 		return nil, err
 	}
 	if err := s.runtime.Apply(ctx, specs); err != nil {

@@ -39,17 +39,21 @@ func behaves(t *testing.T, wasm []byte, opts Options, with hosts, init, name str
 	t.Helper()
 	const ample = 1 << 40
 	out, _ := rewrite(t, wasm, opts)
-	run := func(cfg wazero.RuntimeConfig, wasm []byte) (*guest, outcome) {
-		g := compile(t, cfg.WithMemoryLimitPages(max(opts.MemoryPages, 16)), wasm, with).guest()
+	begin := func(m *machine) *guest {
+		g := m.guest()
 		if init != "" {
 			if got := g.call(ample, init); got.trap != "" {
 				t.Fatalf("%s: %v", init, got)
 			}
 		}
-		return g, g.call(ample, name, args...)
+		return g
+	}
+	run := func(cfg wazero.RuntimeConfig, wasm []byte) (*machine, outcome) {
+		m := compile(t, cfg.WithMemoryLimitPages(max(opts.MemoryPages, 16)), wasm, with)
+		return m, begin(m).call(ample, name, args...)
 	}
 	_, plain := run(engines[0].cfg(), wasm)
-	g, full := run(engines[0].cfg(), out)
+	m, full := run(engines[0].cfg(), out)
 	if !full.same(plain) || full.dry || full.deep || full.trap != "" {
 		t.Fatalf("plain %v, rewritten %v", plain, full)
 	}
@@ -62,11 +66,7 @@ func behaves(t *testing.T, wasm []byte, opts Options, with hosts, init, name str
 	t.Logf("%d bytes became %d; %s%v took %d", len(wasm), len(out), name, args, full.used)
 	// With less it does not come to a good end.
 	for _, fuel := range []int64{full.used - 1, full.used / 2, 100, 0} {
-		g = compile(t, engines[0].cfg().WithMemoryLimitPages(max(opts.MemoryPages, 16)), out, with).guest()
-		if init != "" {
-			g.call(ample, init)
-		}
-		if got := g.call(fuel, name, args...); !got.dry {
+		if got := begin(m).call(fuel, name, args...); !got.dry {
 			t.Errorf("with %d of %d: %v", fuel, full.used, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,9 @@ func fuzzRun(t *testing.T, wasm, out []byte, m *Module) {
 		timed, cancel := context.WithTimeout(ctx, 10*time.Second)
 		was := plain.callWithin(timed, 0, exp.Name, args...)
 		cancel()
+		if strings.Contains(was.trap, "context deadline exceeded") {
+			return // a table that grows without the bound that the rewritten one has takes long
+		}
 		// NaN bits may differ: the plain run only must end the same way.
 		if was.trap != got.trap {
 			t.Fatalf("%s: plain %v, rewritten %v", exp.Name, was, got)

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -98,6 +99,8 @@ func fuzzRun(t *testing.T, wasm, out []byte, m *Module) {
 	if err != nil {
 		return
 	}
+	// Plain tables grow without a bound.
+	grows := bytes.Contains(wasm, raw(opMisc, miscTableGrow))
 	calls := 0
 	for _, exp := range m.Exports {
 		if exp.Kind != KindFunction || calls == 16 {
@@ -124,7 +127,7 @@ func fuzzRun(t *testing.T, wasm, out []byte, m *Module) {
 		if again := interpreted.call(20_000, exp.Name, args...); got.String() != again.String() {
 			t.Fatalf("%s: compiled %v, interpreted %v", exp.Name, got, again)
 		}
-		if got.dry || got.deep {
+		if got.dry || got.deep || grows {
 			return // the plain one may go on for ever, and differs from here on
 		}
 		timed, cancel := context.WithTimeout(ctx, 10*time.Second)

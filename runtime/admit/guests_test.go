@@ -34,8 +34,8 @@ func build(t *testing.T, env []string, out, name string, args ...string) []byte 
 
 // behaves runs an export plain, rewritten on both engines, and with each
 // instruction counted by itself, and expects the same of all. init is called
-// first where it is not empty.
-func behaves(t *testing.T, wasm []byte, opts Options, with hosts, init, name string, args ...uint64) {
+// first where it is not empty. It gives the rewritten module.
+func behaves(t *testing.T, wasm []byte, opts Options, with hosts, init, name string, args ...uint64) *machine {
 	t.Helper()
 	const ample = 1 << 40
 	out, _ := rewrite(t, wasm, opts)
@@ -70,6 +70,7 @@ func behaves(t *testing.T, wasm []byte, opts Options, with hosts, init, name str
 			t.Errorf("with %d of %d: %v", fuel, full.used, got)
 		}
 	}
+	return m
 }
 
 func wasi(t testing.TB) hosts {
@@ -82,14 +83,11 @@ func wasi(t testing.TB) hosts {
 
 func TestGoGuest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and compiles 3 MB")
+		t.Skip("builds and compiles 2 MB")
 	}
 	out := filepath.Join(t.TempDir(), "guest.wasm")
 	wasm := build(t, []string{"GOOS=wasip1", "GOARCH=wasm"}, out, tool(t, "go"), "build", "-buildmode=c-shared", "-o", out, "testdata/go/guest.go")
-	opts := Options{MemoryPages: 256}
-	behaves(t, wasm, opts, wasi(t), "_initialize", "run", 3)
-	counted, _ := rewrite(t, wasm, opts)
-	g := compile(t, engines[0].cfg(), counted, wasi(t)).guest()
+	g := behaves(t, wasm, Options{MemoryPages: 256}, wasi(t), "_initialize", "run", 20).guest()
 	g.call(1<<40, "_initialize")
 	if got := g.call(1<<40, "recurse", 1_000_000); !got.deep && got.trap == "" {
 		t.Errorf("a million calls: %v", got)
@@ -115,9 +113,8 @@ func TestRustGuest(t *testing.T) {
 			wasm := build(t, nil, out, rustc, "--edition", "2021", "--crate-type", "cdylib", "--target", "wasm32-unknown-unknown",
 				"-C", "opt-level="+level, "-C", "panic=abort", "-C", "linker="+link, "-C", "linker-flavor=wasm-ld",
 				"--out-dir", dir, "-o", out, "testdata/rust/guest.rs")
-			behaves(t, wasm, Options{MemoryPages: 32}, nil, "", "run", 60)
-			counted, _ := rewrite(t, wasm, Options{MemoryPages: 32})
-			if got := compile(t, engines[0].cfg(), counted, nil).once(1<<40, "recurse", 100_000); got.dry || got.trap == "" {
+			m := behaves(t, wasm, Options{MemoryPages: 32}, nil, "", "run", 60)
+			if got := m.once(1<<40, "recurse", 100_000); got.dry || got.trap == "" {
 				t.Errorf("deep recursion: %v", got)
 			}
 		})

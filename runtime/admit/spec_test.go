@@ -55,8 +55,7 @@ func specDir(t testing.TB) string {
 	return dir
 }
 
-// TestSpec runs each script four times: plain and rewritten, compiled and
-// interpreted.
+// TestSpec runs each script three times: plain, and rewritten on both engines.
 func TestSpec(t *testing.T) {
 	dir := specDir(t)
 	host, err := os.ReadFile(filepath.Join(dir, "testdata/spectest.wasm"))
@@ -69,6 +68,9 @@ func TestSpec(t *testing.T) {
 			t.Fatalf("%d scripts in %s (%v)", len(files), version, err)
 		}
 		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(dir, "v2/testdata", filepath.Base(file))); err == nil && version == "v1" {
+				continue // version 2 has it, with more
+			}
 			t.Run(version+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				runScript(t, host, file)
 			})

@@ -1,36 +1,40 @@
 // A guest as the stock Go toolchain builds one: maps, strings, floating-point
-// text, reflection, garbage.
+// text, interfaces, garbage.
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o guest.wasm guest.go
 package main
 
 import (
-	"encoding/json"
 	"sort"
+	"strconv"
 	"strings"
 )
 
-type record struct {
-	A int
-	B string
-	C []float64
-}
+type shape interface{ area() float64 }
+
+type square struct{ side float64 }
+
+type circle struct{ radius float64 }
+
+func (s square) area() float64 { return s.side * s.side }
+func (c circle) area() float64 { return c.radius * c.radius * 3.25 }
 
 //go:wasmexport run
 func run(n int32) int64 {
 	var sum int64
 	for i := range n {
-		text, err := json.Marshal(record{int(i), strings.Repeat("x", int(i%7)), []float64{1.5, float64(i) / 3}})
-		if err != nil {
-			panic(err)
-		}
-		var back record
-		if err := json.Unmarshal(text, &back); err != nil {
-			panic(err)
+		var shapes []shape
+		for k := range i % 9 {
+			shapes = append(shapes, square{float64(k) / 3}, circle{float64(i)})
 		}
 		count := map[string]int{}
-		for at, c := range string(text) {
-			count[string(c)] += at
+		for at, s := range shapes {
+			text := strconv.FormatFloat(s.area(), 'g', -1, 64) + strings.Repeat("x", at%7)
+			back, err := strconv.ParseFloat(strings.TrimRight(text, "x"), 64)
+			if err != nil {
+				panic(err)
+			}
+			count[text] += at + int(back)
 		}
 		keys := make([]string, 0, len(count))
 		for k := range count {
@@ -38,7 +42,7 @@ func run(n int32) int64 {
 		}
 		sort.Strings(keys)
 		for _, k := range keys {
-			sum = sum*31 + int64(count[k]) + int64(back.A)
+			sum = sum*31 + int64(count[k]) + int64(len(k))
 		}
 	}
 	return sum

@@ -75,6 +75,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 		if to == nil {
 			return
 		}
+		v.passing(offset, len(to.label()))
 		v.popOperands(to.label())
 		v.branch(offset, to, always)
 		v.leave()
@@ -86,6 +87,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 		if to == nil {
 			return
 		}
+		v.passing(offset, len(to.label()))
 		v.popOperands(to.label())
 		if v.ok() {
 			v.pushOperands(to.label())
@@ -132,6 +134,7 @@ func (v *validator) open(offset int, op byte) {
 		v.weigh(1)
 		v.pop(I32)
 	}
+	v.passing(offset, len(typ.Params)+len(typ.Results))
 	v.popOperands(typ.Params)
 	if !v.ok() {
 		return
@@ -174,6 +177,7 @@ func (v *validator) brTable(offset int) {
 		return
 	}
 	if v.allTargets > v.lim.AllBranchTargets {
+		v.exhausted = true
 		v.fail(RuleAllTargets, offset, "functions reach %d targets of branches by table with it, at most %d are allowed; make the module smaller or raise the limit", v.allTargets, v.lim.AllBranchTargets)
 		return
 	}
@@ -224,6 +228,7 @@ func (v *validator) carries(types []ValType) bool {
 
 // call checks the operands of a call.
 func (v *validator) call(offset int, typ *FuncType) {
+	v.passing(offset, len(typ.Params)+len(typ.Results))
 	v.popOperands(typ.Params)
 	v.calling(offset)
 	if v.ok() {

@@ -33,26 +33,29 @@ type Limits struct {
 	CodeBytes        int // all function bodies together
 	Nesting          int // blocks open at once in one function
 	Operands         int // values on the operand stack of one function
-	Branches         int // blocks, elses and branches of one function
+	Branches         int // blocks, elses, branches and bulk instructions of one function
 	BranchTargets    int // entries of the br_tables of one function
 	AllBranchTargets int // entries of the br_tables of all functions
 	Effort           int // of compiling one function, see below
 	AllEffort        int // of compiling all functions
+
+	RewrittenBytes int // function bodies after Rewrite, all together
 }
 
 // effort estimates what compiling a function takes. branches counts its blocks,
-// elses and branches, spread the same with each one weighed by one more than the
-// loops around it, locals those of its parameters and locals that carry a value
-// from one basic block to another.
+// elses, branches and bulk instructions, spread the same with each one weighed by
+// one more than the loops around it, locals those of its parameters and locals
+// that carry a value from one basic block to another, moves the values that its
+// calls, blocks and branches pass on.
 //
 // The form is that of what wazero's compiler was measured to take, at worst 5 us
-// for 1: it is quadratic in the basic blocks, and where all of these locals are in
-// use throughout, quadratic in them and linear in blocks and loops. 2,000 of them
-// and 2,000 loops, a module of 41 KB that took it 68 s, are an effort of 16
-// million.
-func effort(branches, spread, locals int) int {
-	b, s, l := uint64(branches), uint64(spread), uint64(locals+1)
-	return int(min((16*b*b+l*l*s)>>10, math.MaxInt32))
+// for 1: it is linear in the moves, quadratic in the basic blocks, and where all of
+// these locals are in use throughout, quadratic in them and linear in blocks and
+// loops. 2,000 of them and 2,000 loops, a module of 41 KB that took it 68 s, are an
+// effort of 16 million.
+func effort(branches, spread, locals, moves int) int {
+	b, s, l, m := uint64(branches), uint64(spread), uint64(locals+1), uint64(moves)
+	return int(min((16*b*b+l*l*s+256*m)>>10, math.MaxInt32))
 }
 
 // WithDefaults returns the limits with every unset field filled in. The
@@ -111,6 +114,9 @@ func (l Limits) WithDefaults() Limits {
 	// At worst 2.5 s and 20 s. See effort.
 	set(&l.Effort, 512<<10)
 	set(&l.AllEffort, 4<<20)
+	// Code of compilers grows by a fifth (Go) to two fifths (C, Rust). What
+	// is nothing but memory.grow grows twenty times.
+	set(&l.RewrittenBytes, 32<<20)
 	return l
 }
 

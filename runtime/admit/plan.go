@@ -151,7 +151,9 @@ func (v *validator) weigh(cost int64) {
 	}
 }
 
+// bulk notes a bulk instruction. Its charge is followed by a branch.
 func (v *validator) bulk(offset int, kind uint8, table int) {
+	v.branching(offset)
 	if !v.planning() {
 		return
 	}

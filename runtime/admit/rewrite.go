@@ -3,6 +3,7 @@ package admit
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -331,6 +332,11 @@ func (r *rewriter) code(wasm []byte) ([]byte, error) {
 		e.body(f, &r.mod.Types[f.Type], v.deepest)
 		r.info.Heaviest = max(r.info.Heaviest, e.weight)
 		r.info.NaNs += e.nans
+		if most := r.opts.Limits.RewrittenBytes; len(out)+len(e.out) > most {
+			v.at("function", r.mod.ImportedFunctions+i)
+			return nil, &Error{Rule: RuleRewrittenBytes, Item: v.item.String(), Offset: f.Offset,
+				Msg: fmt.Sprintf("function bodies that count reach %d bytes with it, at most %d are allowed; make the module smaller or raise the limit", len(out)+len(e.out), most)}
+		}
 		out = binary.AppendUvarint(out, uint64(len(e.out)))
 		out = append(out, e.out...)
 	}

@@ -82,6 +82,7 @@ const (
 	RuleAllTargets      = "limit/all-branch-targets"
 	RuleEffort          = "limit/effort"
 	RuleAllEffort       = "limit/all-effort"
+	RuleRewrittenBytes  = "limit/rewritten-bytes"
 
 	// What a host asks for: the Check methods.
 	RuleExportMissing   = "export/missing"

@@ -43,7 +43,8 @@ type validator struct {
 	live bool
 
 	deepest    int   // most operands at once
-	branches   int   // blocks, elses and branches
+	branches   int   // blocks, elses, branches and bulk instructions
+	moves      int   // values that calls, blocks and branches pass on
 	spread     int   // the same, each weighed by the loops around it
 	targets    int   // entries of its br_tables
 	used       []int // for each local, the basic block that used it last; -1: it is among
@@ -51,6 +52,7 @@ type validator struct {
 	basic      int   // the basic block at hand
 	allTargets int   // of all bodies so far
 	allEffort  int   // of all bodies so far
+	exhausted  bool  // a limit on all bodies together is exceeded
 	allBytes   int   // of all bodies so far
 	tables     int32 // br_tables so far, to tell their marks apart
 
@@ -91,6 +93,8 @@ func (v *validator) function(i int) {
 	v.compiling(v.mod.Functions[i].Offset)
 	if e := v.fn.first(); e != nil {
 		v.all.add(e)
+		// More of the same is no news.
+		v.all.halted = v.all.halted || v.exhausted
 	}
 }
 
@@ -105,7 +109,8 @@ func (v *validator) enter(i int) {
 
 	v.allBytes += f.Size
 	if v.allBytes > v.lim.CodeBytes && v.allBytes-f.Size <= v.lim.CodeBytes {
-		v.note(RuleCodeBytes, f.Offset, "function bodies reach %d bytes with it, at most %d are allowed; make the module smaller or raise the limit", v.allBytes, v.lim.CodeBytes)
+		v.exhausted = true
+		v.fail(RuleCodeBytes, f.Offset, "function bodies reach %d bytes with it, at most %d are allowed; make the module smaller or raise the limit", v.allBytes, v.lim.CodeBytes)
 	}
 	v.locals = append(v.locals[:0], typ.Params...)
 	for groups := v.u32(); groups > 0 && v.ok(); groups-- {
@@ -117,7 +122,7 @@ func (v *validator) enter(i int) {
 	}
 
 	v.operands, v.frames, v.top = v.operands[:0], v.frames[:0], nil
-	v.deepest, v.branches, v.spread, v.targets, v.live = 0, 0, 0, 0, true
+	v.deepest, v.branches, v.spread, v.moves, v.targets, v.live = 0, 0, 0, 0, 0, true
 	v.used, v.carried, v.basic = append(v.used[:0], make([]int, len(v.locals))...), 0, 0
 	if v.plan != nil {
 		v.plan.start(v.pos)
@@ -130,12 +135,13 @@ func (v *validator) compiling(offset int) {
 	if !v.ok() {
 		return
 	}
-	e := effort(v.branches, v.spread, v.carried)
+	e := effort(v.branches, v.spread, v.carried, v.moves)
 	before := v.allEffort
 	v.allEffort = min(before+e, math.MaxInt32)
+	v.exhausted = v.exhausted || v.allEffort > v.lim.AllEffort
 	switch {
 	case e > v.lim.Effort:
-		v.note(RuleEffort, offset, "%d locals that carry values between %d blocks and branches, some in loops, are an effort of %d to compile, at most %d is allowed; optimise or split the function, or raise the limit", v.carried, v.branches, e, v.lim.Effort)
+		v.note(RuleEffort, offset, "%d locals that carry values between %d blocks and branches, some in loops, and %d values that are passed on, are an effort of %d to compile, at most %d is allowed; optimise or split the function, or raise the limit", v.carried, v.branches, v.moves, e, v.lim.Effort)
 	case v.allEffort > v.lim.AllEffort && before <= v.lim.AllEffort:
 		v.note(RuleAllEffort, offset, "functions reach an effort of %d to compile with it, at most %d is allowed; optimise, make the module smaller, or raise the limit", v.allEffort, v.lim.AllEffort)
 	}
@@ -148,6 +154,16 @@ func (v *validator) branching(offset int) {
 	v.spread += 1 + v.top.loops
 	if v.branches > v.lim.Branches {
 		v.fail(RuleBranches, offset, "more than %d blocks and branches; split the function or raise the limit", v.lim.Branches)
+	}
+}
+
+// passing counts values that are passed on. These alone are compared with the
+// limit at once, since a few bytes can pass hundreds.
+func (v *validator) passing(offset, values int) {
+	v.moves += 1 + values
+	if v.ok() && effort(0, 0, 0, v.moves) > v.lim.Effort {
+		v.compiling(offset)
+		v.found.halted = true
 	}
 }
 

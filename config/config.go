@@ -220,5 +220,8 @@ func (c *Config) Unused() []string {
 	say("store", c.Store != Store{}, "checked, but this version has no block store")
 	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
 	say("workers", c.Workers != nil, "checked, but this version keeps no worker catalogue")
+	if c.RequestHints == HintsStrip {
+		out = append(out, "request_hints: strip is checked, but the daemon's socket cannot tell which hints a client sent")
+	}
 	return out
 }

@@ -146,6 +146,12 @@ func TestUnused(t *testing.T) {
 	if got := keys(c); !slices.Equal(got, all) {
 		t.Errorf("set by hand: %q", got)
 	}
+	if got := keys(mustParse(t, "request_hints: strip")); !slices.Equal(got, []string{"request_hints"}) {
+		t.Errorf("strip: %q", got)
+	}
+	if got := keys(mustParse(t, "request_hints: keep")); got != nil {
+		t.Errorf("keep: %q", got)
+	}
 	if got := keys(mustParse(t, "gpu: {device: cuda}")); !slices.Equal(got, []string{"gpu"}) {
 		t.Errorf("gpu alone: %q", got)
 	}

@@ -107,7 +107,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 	case opCall:
 		v.weigh(1)
 		if i := index(&v.cursor, "function", len(v.types)); v.ok() {
-			v.call(offset, v.types[i])
+			v.call(offset, v.types[i], i < v.mod.ImportedFunctions)
 		}
 	case opCallIndirect:
 		v.weigh(1)
@@ -121,7 +121,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 			return
 		}
 		v.pop(I32)
-		v.call(offset, &v.mod.Types[i])
+		v.call(offset, &v.mod.Types[i], v.tabled)
 	default:
 		v.unknown(offset, op)
 	}
@@ -226,11 +226,11 @@ func (v *validator) carries(types []ValType) bool {
 	return true
 }
 
-// call checks the operands of a call.
-func (v *validator) call(offset int, typ *FuncType) {
+// call checks the operands of a call, which may leave the module.
+func (v *validator) call(offset int, typ *FuncType, leaves bool) {
 	v.passing(offset, len(typ.Params)+len(typ.Results))
 	v.popOperands(typ.Params)
-	v.calling(offset)
+	v.calling(offset, leaves)
 	if v.ok() {
 		v.pushOperands(typ.Results)
 	}

@@ -31,12 +31,13 @@
 //     rounded down, whether or not they are in bounds.
 //   - table.fill, table.copy and table.init cost 1 more for every entry.
 //   - A call costs 1. What a host function costs is for the host to charge:
-//     while it runs, the counter is in its global and may be lowered.
+//     while it runs, the counter is in its global and may be lowered, below 0 as
+//     well. It is never called with less than 0.
 //
 // The counter is lowered in advance, for a stretch of code that is executed as a
 // whole unless something traps, and is compared with zero at the entry of a
-// function, at the head of a loop and at an instruction that is charged by
-// length. So
+// function, at the head of a loop, after a call, before a call of the host and at
+// an instruction that is charged by length. So
 //
 //   - a call that needs n ends with at least 0 left exactly if it had at least n,
 //     and then exactly n have been used. With less it traps, or returns with the
@@ -44,8 +45,8 @@
 //     host treats both alike.
 //   - a call that traps for another reason leaves the counter as it was when a
 //     function was last called: the same on every engine, but not exact.
-//   - nothing goes on for longer than the longest function takes from top to
-//     bottom, once the fuel is used up.
+//   - once the fuel is used up, nothing goes on for longer than the longest
+//     function takes from top to bottom.
 //
 // # Depth
 //

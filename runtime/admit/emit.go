@@ -35,6 +35,12 @@ type state struct {
 	// The depth of this call is in its global: for certain, or on some way
 	// to this point.
 	deep, maybeDeep bool
+	// On some way to this point there was a call, and no check since. The
+	// next charge checks: else each of a thousand calls could, on the way
+	// back, run its rest in overdraft.
+	called bool
+	// The fuel was lowered and not checked since.
+	unchecked bool
 }
 
 // label is a block that is open, and what is known on the ways to its label.
@@ -54,6 +60,8 @@ func (l *label) edge(s state) {
 	l.join.global = l.join.global && s.global
 	l.join.deep = l.join.deep && s.deep
 	l.join.maybeDeep = l.join.maybeDeep || s.maybeDeep
+	l.join.called = l.join.called || s.called
+	l.join.unchecked = l.join.unchecked || s.unchecked
 }
 
 func (e *emitter) op(b ...byte) { e.out = append(e.out, b...) }
@@ -219,9 +227,13 @@ func (e *emitter) code(pos int, once bool) {
 			e.leave()
 			e.skip = true
 		case noteCall:
+			if n.extra == callHost && (e.state.called || e.state.unchecked) {
+				e.takeFuel()
+				e.check()
+			}
 			e.flush()
 			e.deepen()
-			e.state.local = false
+			e.state.local, e.state.called = false, true
 		case noteBulk:
 			e.bulk(n)
 		case noteNaN:
@@ -290,6 +302,7 @@ func (e *emitter) takeFuel() {
 func (e *emitter) keepFuel(check bool) {
 	e.state.local, e.state.global = true, false
 	if !check {
+		e.state.unchecked = true
 		e.opIndex(opLocalSet, e.local.fuel)
 		return
 	}
@@ -299,6 +312,7 @@ func (e *emitter) keepFuel(check bool) {
 
 // check takes the fuel off the stack, and traps where it is used up.
 func (e *emitter) check() {
+	e.state.called, e.state.unchecked = false, false
 	e.opConst(opI64Const, 0)
 	e.op(opI64LtS)
 	target := uint32(len(e.frames) - 1)
@@ -322,7 +336,7 @@ func (e *emitter) charge(cost int64, check bool) {
 	}
 	e.opConst(opI64Const, cost)
 	e.op(opI64Sub)
-	e.keepFuel(check)
+	e.keepFuel(check || e.state.called)
 }
 
 // open comes before a block.

@@ -101,6 +101,9 @@ func judge(t *testing.T, wasm []byte, exact bool) (ended int) {
 		if again := interpreted.call(fuel, exp.Name, args...); got.String() != again.String() {
 			t.Errorf("%s: compiled %v, interpreted %v", exp.Name, got, again)
 		}
+		if got.used > fuel+int64(len(wasm)) {
+			t.Errorf("%s: %d used of %d, by a module of %d bytes", exp.Name, got.used, fuel, len(wasm))
+		}
 		if got.dry || got.deep {
 			return ended // plain it may go on for ever
 		}

@@ -124,6 +124,13 @@ func largeAttacks() []attack {
 		refused("functions that are not there", module(oneType, section(3, uleb(30_000)), oneBody), RuleCount),
 		refused("bodies that are not there", module(oneType, oneFunc, section(10, uleb(30_000))), RuleCount),
 		{
+			// A thousand calls deep at little cost, and on the way back
+			// each runs for long, without a loop or a call.
+			name: "long way back", call: "run", args: []uint64{1000}, expect: "out of fuel",
+			wasm: run(1, raw(opLocalGet, 0, opIf, none, opLocalGet, 0, opI32Const, 1, opI32Sub, opCall, 0, opDrop, opEnd),
+				raw(opBlock, none, opLocalGet, 0, opI32Const, 0x7f, 0x46 /* eq */, opBrIf, 0), repeat(50_000, opLocalGet, 0, opLocalSet, 1), end),
+		},
+		{
 			name: "long straight line", call: "run", args: []uint64{1}, expect: "out of fuel",
 			wasm: run(1, repeat(110_000, opLocalGet, 0, opLocalSet, 0)),
 		},

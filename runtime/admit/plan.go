@@ -36,8 +36,8 @@ const (
 	noteEnd                    // extra: 1 where the code before it can reach it
 	noteBranch                 // arg: the index of the frame that it goes to
 	noteReturn                 // return, or a branch that amounts to it
-	noteCall
-	noteBulk // extra: which; arg: the table of a table.grow
+	noteCall                   // extra: callHost where it may be of the host's
+	noteBulk                   // extra: which; arg: the table of a table.grow
 	// The offset of these is the one past the instruction.
 	noteRegion // arg: the region that begins
 	noteNaN    // extra: the lanes, and nanShows
@@ -50,6 +50,10 @@ const (
 const nanShows = 0x80
 
 func (n *note) lanes() lanes { return lanes(n.extra &^ nanShows) }
+
+// callHost marks a call that may leave the module. The host is not called in
+// overdraft.
+const callHost = 1
 
 // The bulk instructions by how they are charged.
 const (
@@ -164,11 +168,16 @@ func (v *validator) bulk(offset int, kind uint8, table int) {
 	v.plan.note(noteBulk, offset, kind, int32(table))
 }
 
-func (v *validator) calling(offset int) {
-	if v.planning() {
-		v.plan.calls, v.top.calls = true, true
-		v.plan.note(noteCall, offset, 0, 0)
+func (v *validator) calling(offset int, leaves bool) {
+	if !v.planning() {
+		return
 	}
+	v.plan.calls, v.top.calls = true, true
+	extra := uint8(0)
+	if leaves {
+		extra = callHost
+	}
+	v.plan.note(noteCall, offset, extra, 0)
 }
 
 // opening notes a block before its frame is there, opened after.

@@ -284,9 +284,13 @@ func TestHostChargesFuel(t *testing.T) {
 		if want := []int64{96, 86}; !slices.Equal(seen, want) {
 			t.Errorf("%s: the host saw %d, want %d", e.name, seen, want)
 		}
-		take = 97
-		if got := m.once(100, "f"); !got.dry {
-			t.Errorf("%s: the host took all, and %v", e.name, got)
+		seen, take = nil, 97
+		if got := m.once(100, "f"); !got.dry || len(seen) != 1 {
+			t.Errorf("%s: the host took all, and was called %d times: %v", e.name, len(seen), got)
+		}
+		seen = nil
+		if got := m.once(3, "f"); !got.dry || len(seen) != 0 {
+			t.Errorf("%s: there was not enough, and the host was called %d times: %v", e.name, len(seen), got)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type validator struct {
 	lim     Limits
 	all     findings
 	types   []*FuncType // of every function, imported or not, by index
+	tabled  bool        // a function that is not the module's own can be in a table
 	numeric *numeric
 	memory  *[opStoreLast - opLoadFirst + 1]instruction
 	vector  *[256]instruction
@@ -66,6 +67,12 @@ func newValidator(m *Module, wasm []byte, lim Limits) *validator {
 		numeric: numericTable(), memory: memoryTable(), vector: vectorTable(),
 	}
 	v.buf = wasm
+	for i := range m.Tables {
+		v.tabled = v.tabled || m.Tables[i].Imported
+	}
+	for i := range min(m.ImportedFunctions, len(m.declared)) {
+		v.tabled = v.tabled || m.declared[i]
+	}
 	for i := range m.Imports {
 		if imp := &m.Imports[i]; imp.Kind == KindFunction {
 			v.types = append(v.types, imp.Type)

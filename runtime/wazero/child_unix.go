@@ -3,9 +3,11 @@
 package wazero
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 )
 
@@ -21,9 +23,20 @@ func owned(info os.FileInfo) bool {
 // niceness is how far a child stands back.
 const niceness = 10
 
+// cpuGrace is how many seconds of CPU time more a child has to say that they are up.
+const cpuGrace = 2
+
 // limit takes from this process what a compilation may not have. CPU time that is used
-// up and too large a file end it; memory that is used up ends it through the Go runtime.
+// up ends it with a word, and later without; too large a file ends it; memory that is
+// used up ends it through the Go runtime.
 func limit(cpuSeconds, memory uint64) error {
+	over := make(chan os.Signal, 1)
+	signal.Notify(over, syscall.SIGXCPU)
+	go func() {
+		<-over
+		fmt.Fprintln(os.Stderr, cpuSign)
+		os.Exit(1)
+	}()
 	data := dataSize()
 	memory = min(memory, math.MaxInt64-data) + data
 	for what, most := range map[int]uint64{
@@ -33,8 +46,12 @@ func limit(cpuSeconds, memory uint64) error {
 		if err := syscall.Getrlimit(what, &now); err != nil {
 			return os.NewSyscallError("getrlimit", err)
 		}
-		most = min(most, now.Max) // only lower it
-		if err := syscall.Setrlimit(what, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+		hard := most
+		if what == syscall.RLIMIT_CPU {
+			hard += cpuGrace
+		}
+		hard = min(hard, now.Max) // only lower it
+		if err := syscall.Setrlimit(what, &syscall.Rlimit{Cur: min(most, hard), Max: hard}); err != nil {
 			return os.NewSyscallError("setrlimit", err)
 		}
 	}

@@ -113,6 +113,9 @@ const (
 // no more memory.
 var memorySigns = regexp.MustCompile("out of memory|cannot allocate memory|failed to allocate")
 
+// cpuSign is how a child says that its CPU time is up.
+const cpuSign = "the compilation's CPU time is up"
+
 func memoryError(j job, err error) error {
 	return &ChildError{Reason: ChildMemory, Err: err, Msg: fmt.Sprintf("compiling takes more than %d bytes of memory: simplify the module, or raise the compiler's memory limit if you trust it", j.Memory)}
 }
@@ -126,8 +129,9 @@ func (c *Compiler) died(cmd *exec.Cmd, err error, j job, log string) error {
 		return memoryError(j, err)
 	case state == nil:
 		return &ChildError{Reason: ChildKilled, Err: err, Msg: fmt.Sprintf("the compiler's child cannot be waited for: %v", err)}
-	// The kernel's two accounts of CPU time differ by a few percent.
-	case killedBySystem(state) && state.UserTime()+state.SystemTime() >= time.Duration(j.CPU)*900*time.Millisecond:
+	// A child that could not say it any more is told by its CPU time, of which the
+	// kernel has two accounts: they differ, and most where the machine is itself a guest.
+	case strings.Contains(log, cpuSign), killedBySystem(state) && state.UserTime()+state.SystemTime() >= time.Duration(j.CPU)*900*time.Millisecond:
 		return &ChildError{Reason: ChildCPU, Err: err, Msg: fmt.Sprintf("compiling takes more than %d s of CPU time: simplify the module, or raise the compiler's CPU limit if you trust it", j.CPU)}
 	case killedBySystem(state):
 		return &ChildError{Reason: ChildKilled, Err: err, Msg: "the compiler's child was killed from outside: see whether the system ran out of memory, and load the module again"}

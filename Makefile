@@ -6,7 +6,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: run build test check lint cross guests guests-check bench fuzz tools toolchain gotools clean help
+.PHONY: run build test check lint cross guests guests-check bench fuzz tools toolchain gotools python clean help
 
 run: build ## start the daemon and send it every example envelope
 	@scripts/run.sh
@@ -14,7 +14,7 @@ run: build ## start the daemon and send it every example envelope
 build: ## build bin/kvrt, one static binary
 	$(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kvrt ./cmd/kvrt
 
-test: guests-check ## every test with the race detector; rebuilds and compares the guests
+test: guests-check python ## every test with the race detector; rebuilds and compares the guests
 	@scripts/test.sh $(TESTFLAGS)
 
 check: lint guests-check cross build ## what CI adds to test; ends with a clean git tree
@@ -40,10 +40,13 @@ bench: gotools ## one table of figures against floors and budgets; BASE=REV comp
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh
 
-tools: toolchain gotools ## install the pinned compilers and linters; KVRT_NO_INSTALL=1 only says what is missing
+tools: toolchain gotools python ## install the pinned compilers and linters; KVRT_NO_INSTALL=1 only says what is missing
 
 toolchain:
 	@scripts/toolchain.sh
+
+python: toolchain
+	@scripts/python.sh
 
 gotools:
 	@mkdir -p bin/tools

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 mkdir -p bin
 
 status=0
-CGO_ENABLED=1 go test -race -timeout 20m "$@" ./... 2>&1 | tee bin/test.log || status=$?
+CGO_ENABLED=1 KVRT_NEED_PYTHON=1 go test -race -timeout 20m "$@" ./... 2>&1 | tee bin/test.log || status=$?
 echo
 echo "== tests =="
 grep -E '^(ok|FAIL|panic:|--- FAIL)' bin/test.log || true

@@ -8,7 +8,8 @@ import (
 
 // Engine is a Wasm engine. Compile is called once per loaded guest, never on the
 // dispatch path, and must not let one guest see another: names, memories and host
-// modules are its own.
+// modules are its own. An error that is a [LoadError] names the rules that the guest
+// breaks; any other is put under the rule engine/compile.
 type Engine interface {
 	Name() string
 	Compile(ctx context.Context, wasm []byte, opts CompileOptions) (Module, error)
@@ -21,6 +22,9 @@ type CompileOptions struct {
 	Hosts []HostModule
 	// MemoryPages caps the linear memory, in pages of 64 KiB.
 	MemoryPages uint32
+	// Spec is the guest as it was given, for an engine that has it tried elsewhere before
+	// this process runs any of it. Nil where there is none.
+	Spec *GuestSpec
 }
 
 // Module is a compiled guest.
@@ -94,7 +98,8 @@ type HostFunction struct {
 // of the ABI's table. A name that the table does not have is a mistake of the program.
 func Functions(module string, calls map[string]func(c *Call, mem []byte, stack []uint64)) []HostFunction {
 	var out []HostFunction
-	for _, f := range abi.Contract().Functions {
+	t := abi.Contract()
+	for _, f := range append(t.Functions, t.Stubs...) {
 		if call := calls[f.Name]; f.Module == module && call != nil {
 			h := HostFunction{Name: f.Name, Call: call, Fuel: f.Fuel, PerB: f.PerB}
 			for _, p := range f.Params {

@@ -195,7 +195,10 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 			return nil, refused
 		}
 	}
-	g.module, err = r.cfg.Engine.Compile(ctx, code, CompileOptions{Hosts: hosts, MemoryPages: uint32(g.limits.Memory / pageSize)})
+	g.module, err = r.cfg.Engine.Compile(ctx, code, CompileOptions{Hosts: hosts, MemoryPages: uint32(g.limits.Memory / pageSize), Spec: &spec})
+	if broken := (*LoadError)(nil); errors.As(err, &broken) {
+		return nil, &LoadError{spec.Name, broken.Problems}
+	}
 	if err != nil {
 		return nil, refuse("engine/compile", r.cfg.Engine.Name(), err)
 	}

@@ -14,7 +14,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"runtime", "abi hint runtime/admit", "the runtime knows no engine and no host subsystem, only its own small interfaces"},
 	{"runtime/*/...", "abi hint runtime runtime/admit own", "an engine implements the runtime's interfaces and knows no host subsystem"},
 	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
-	{"kvevents/...", "hosts/session own", "ingest feeds the lineage index through its update interface and needs nothing else"},
+	{"kvevents/...", "abi hint hosts/session own", "ingest feeds the lineage index through its update interface, in the words of abi and hint, and needs nothing else"},
 	{"config/...", "abi hint runtime runtime/admit hosts/... kvevents own", "configuration fills the Config structs of those below and chooses no engine"},
 	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},
 	{"policies", "", "embedded files only, so that whoever embeds them links nothing"},

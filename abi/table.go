@@ -39,7 +39,9 @@ type Table struct {
 	Enums     []Enum
 	Records   []Record
 	Functions []Function
-	Limits    []Limit
+	// Stubs are functions that no operator grants, see [ModuleWASI].
+	Stubs  []Function
+	Limits []Limit
 }
 
 // Limit is a bound that every host of version 1 holds by default.
@@ -113,7 +115,7 @@ type Param struct {
 
 // Contract returns the table of ABI version 1.
 func Contract() Table {
-	return Table{Exports: exports(), Enums: enums(), Records: records(), Functions: functions(), Limits: limits()}
+	return Table{Exports: exports(), Enums: enums(), Records: records(), Functions: functions(), Stubs: stubs(), Limits: limits()}
 }
 
 func exports() []Export {

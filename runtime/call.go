@@ -31,6 +31,7 @@ type Call struct {
 	starting   bool      // of the instance: its lines are no request's
 	warned     *warnOnce // the guest's
 	logDropped uint64
+	program    program
 
 	timer   *time.Timer
 	done    chan struct{}
@@ -81,6 +82,7 @@ func (c *Call) begin(id hint.Identity, fuel uint64) {
 		c.wasm.SetFuel(c.budget)
 	}
 	c.wall, c.mono, c.logLines, c.logDropped = 0, 0, 0, 0
+	c.program.seeded, c.program.exit = false, nil
 }
 
 // Guest is the name that the operator gave to the guest.
@@ -229,6 +231,7 @@ func (c *Call) Err() error {
 
 // commit carries out the call's effect.
 func (c *Call) commit() (reason abi.Reason, detail string) {
+	c.endLine()
 	if e := c.effect; e != nil {
 		c.effect = nil
 		reason, detail = e.Commit()
@@ -238,6 +241,7 @@ func (c *Call) commit() (reason abi.Reason, detail string) {
 
 // drop drops the call's effect.
 func (c *Call) drop() {
+	c.endLine()
 	if e := c.effect; e != nil {
 		c.effect = nil
 		e.Drop()

@@ -46,7 +46,7 @@ func (in *instance) start(g *guest) error {
 		in.call.starting = false
 	}()
 	if in.wasm.Has(ExportInitialize) {
-		if err := in.wasm.Call(in.call, ExportInitialize, in.stack[:0]); err != nil {
+		if err := in.invoke(ExportInitialize, in.stack[:0]); err != nil {
 			return fmt.Errorf("_initialize: %w", err)
 		}
 	}
@@ -102,7 +102,7 @@ var errNoRoom = errors.New("the guest has no room for the frame")
 // it lies and may refuse.
 func (in *instance) grow(n uint32) error {
 	in.stack[0] = uint64(n)
-	err := in.wasm.Call(in.call, ExportArena, in.stack[:1])
+	err := in.invoke(ExportArena, in.stack[:1])
 	in.call.drop() // handing out memory has no effect on the world
 	if err == nil {
 		err = in.call.failure()
@@ -135,7 +135,7 @@ func (in *instance) write(frame []byte) error {
 // run calls a role export on the frame that was written last.
 func (in *instance) run(f Export, position uint32) (int64, error) {
 	in.stack[0], in.stack[1], in.stack[2] = uint64(in.arena), uint64(in.frame), uint64(position)
-	err := in.wasm.Call(in.call, f, in.stack[:3])
+	err := in.invoke(f, in.stack[:3])
 	return int64(in.stack[0]), err
 }
 

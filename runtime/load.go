@@ -36,7 +36,7 @@ type Info struct {
 	Manifest *abi.Manifest
 	Module   *admit.Module
 	SHA256   string
-	// Imports are the import modules, each a capability; sorted.
+	// Imports are the import modules, each a capability but abi.ModuleWASI; sorted.
 	Imports []string
 }
 
@@ -96,7 +96,8 @@ func (e *LoadError) checkExports(info *Info) {
 func (e *LoadError) checkImports(info *Info) {
 	offered := map[string]admit.FuncType{}
 	modules := map[string]bool{}
-	for _, f := range abi.Contract().Functions {
+	table := abi.Contract()
+	for _, f := range append(table.Functions, table.Stubs...) {
 		t := admit.FuncType{}
 		for _, p := range f.Params {
 			t.Params = append(t.Params, admit.ValType(p.Type))
@@ -105,7 +106,7 @@ func (e *LoadError) checkImports(info *Info) {
 			t.Results = []admit.ValType{admit.ValType(f.Result)}
 		}
 		offered[f.Module+"."+f.Name] = t
-		modules[f.Module] = true
+		modules[f.Module] = f.Module != abi.ModuleWASI
 	}
 	e.add(info.Module.CheckImports(func(module, name string) (admit.FuncType, error) {
 		if t, ok := offered[module+"."+name]; ok {
@@ -113,6 +114,9 @@ func (e *LoadError) checkImports(info *Info) {
 		}
 		if modules[module] {
 			return admit.FuncType{}, fmt.Errorf("%s has no function %s in ABI %d.%d", module, name, abi.Major, abi.Minor)
+		}
+		if module == abi.ModuleWASI {
+			return admit.FuncType{}, fmt.Errorf("the stub of WASI has no function %s: a guest has no file system, network or environment", name)
 		}
 		return admit.FuncType{}, fmt.Errorf("%s is not a capability of the ABI: a guest has no file system, network or environment", module)
 	}))
@@ -234,10 +238,10 @@ func (r *Runtime) check(spec *GuestSpec) (*Info, []HostModule, error) {
 		h, offered := r.hosts[name]
 		switch {
 		case !offered:
-			if strings.HasPrefix(name, "kvrt_") {
+			if strings.HasPrefix(name, "kvrt_") || name == abi.ModuleWASI {
 				refused.problem("capability/not-offered", name, "this host does not offer it; it offers "+strings.Join(r.hostNames(), ", "))
 			}
-		case !slices.Contains(spec.Grants, name):
+		case !slices.Contains(spec.Grants, name) && name != abi.ModuleWASI:
 			refused.problem("capability/not-granted", name, "the module imports it: add it to the guest's grants if it may have it")
 		default:
 			hosts = append(hosts, h)

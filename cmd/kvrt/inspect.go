@@ -240,6 +240,8 @@ func (c *capability) remark() string {
 	switch {
 	case !c.Offered:
 		return " (this version does not offer it)"
+	case c.Name == abi.ModuleWASI:
+		return " (a stub, which needs no grant)"
 	case !c.Declared:
 		return " (not in the manifest)"
 	}
@@ -248,12 +250,14 @@ func (c *capability) remark() string {
 
 // grants says what an operator writes so that the module links.
 func (r *moduleReport) grants() string {
-	if len(r.Capabilities) == 0 {
-		return "none needed"
+	var names []string
+	for _, c := range r.Capabilities {
+		if c.Name != abi.ModuleWASI {
+			names = append(names, c.Name)
+		}
 	}
-	names := make([]string, len(r.Capabilities))
-	for i, c := range r.Capabilities {
-		names[i] = c.Name
+	if names == nil {
+		return "none needed"
 	}
 	return "grants: [" + strings.Join(names, ", ") + "] in kvrt.yaml; without them it does not link"
 }

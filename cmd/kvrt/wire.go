@@ -16,6 +16,7 @@ import (
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/hosts/wasi"
 	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/sdk/tck"
@@ -30,7 +31,7 @@ const (
 // hostModules are the capabilities that this program offers. A nil host will do where
 // nothing runs.
 func hostModules(f *fetch.Host) []runtime.HostModule {
-	return []runtime.HostModule{f, log.Module{}, clock.Module{}}
+	return []runtime.HostModule{f, log.Module{}, clock.Module{}, wasi.Module{}}
 }
 
 // newKit makes what guests are judged on: the engine that they run on, and hosts that

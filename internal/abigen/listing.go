@@ -45,6 +45,9 @@ func listing(t abi.Table) ([]byte, error) {
 		}
 		p.line("%s", line)
 	}
+	for _, f := range t.Stubs {
+		p.line("stub %s.%s %s fuel %s", f.Module, f.Name, unnamed(f), cost(f))
+	}
 	for _, l := range t.Limits {
 		p.line("limit %s %d %s", l.Name, l.Value, l.Unit)
 	}

@@ -126,6 +126,15 @@ func named(f abi.Function) string {
 	return s
 }
 
+// unnamed writes a host function's parameters without names.
+func unnamed(f abi.Function) string {
+	types := make([]abi.ValType, len(f.Params))
+	for i, p := range f.Params {
+		types[i] = p.Type
+	}
+	return signature(types, f.Result)
+}
+
 // cost writes what a call costs.
 func cost(f abi.Function) string {
 	if f.PerB == 0 {

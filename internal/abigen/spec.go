@@ -56,7 +56,7 @@ func spec(root string, t abi.Table) ([]byte, error) {
 
 // specTables names every table that the specification shows.
 func specTables(t abi.Table) []string {
-	out := []string{"exports", "functions", "drafts", "limits"}
+	out := []string{"exports", "functions", "drafts", "stubs", "limits"}
 	for _, e := range t.Enums {
 		out = append(out, e.Name)
 	}
@@ -116,6 +116,13 @@ func specTable(p *page, t abi.Table, name string) error {
 			if f.Draft {
 				p.row(code(f.Module+"."+f.Name), code(named(f)), f.Doc)
 			}
+		}
+		return nil
+	case "stubs":
+		p.row("function", "type", "cost", "")
+		p.rule(4)
+		for _, f := range t.Stubs {
+			p.row(code(f.Name), code(unnamed(f)), cost(f), f.Doc)
 		}
 		return nil
 	case "limits":

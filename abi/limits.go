@@ -6,6 +6,10 @@ const (
 	DefaultMemory    = 1 << 20     // bytes of linear memory
 	DefaultFuel      = 200_000     // one role call
 	DefaultInitFuel  = 100_000_000 // _initialize, the first kvrt_arena and kvrt_init together
+	DefaultIdleFuel  = 50_000_000  // one kvrt_idle
+	DefaultIdleCalls = 64          // role calls of an instance until kvrt_idle is due
+	DefaultIdleBytes = 256 << 10   // of frames and answers, until kvrt_idle is due
+	IdleOverdue      = 4           // times either: no role is called before kvrt_idle
 	DefaultCallDepth = 256 << 10
 	MaxAnswer        = 4 << 20 // bytes of an Answer with everything behind it
 	MaxLogLines      = 16      // lines of one call
@@ -25,6 +29,10 @@ func limits() []Limit {
 		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
 		{"DefaultFuel", DefaultFuel, "fuel", "One role call with what its host functions cost. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
 		{"DefaultInitFuel", DefaultInitFuel, "fuel", "_initialize, the first kvrt_arena and kvrt_init together; and the call of each role before the guest is offered."},
+		{"DefaultIdleFuel", DefaultIdleFuel, "fuel", "One kvrt_idle. Past it the instance is given up."},
+		{"DefaultIdleCalls", DefaultIdleCalls, "calls", "kvrt_idle is due after so many role calls of an instance. After IdleOverdue times as many, no role is called before it."},
+		{"DefaultIdleBytes", DefaultIdleBytes, "bytes", "The same for bytes of frames and answers: after so many, however few calls they came with."},
+		{"IdleOverdue", IdleOverdue, "times", "See DefaultIdleCalls."},
 		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
 	}
 }

@@ -156,6 +156,9 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 			if fatal, ok := err.(*FatalError); ok {
 				return fatal
 			}
+		} else if g.pool.wake != nil && s.inst.overdue(&g.limits) {
+			g.pool.release(s) // and the rest goes on with another
+			s = nil
 		}
 	}
 	if s != nil {

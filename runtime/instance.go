@@ -20,6 +20,8 @@ type instance struct {
 	size     uint32 // of the frame buffer
 	frame    uint32 // length of the frame that was written last
 	features abi.Feature
+	wear     wear
+	started  uint64 // fuel that the start took
 	stack    [4]uint64
 }
 
@@ -31,10 +33,17 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 	}
 	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, w)}
 	in.call.warned = &g.warned
-	if err := in.start(g); err != nil {
+	err = in.start(g)
+	if in.started = in.call.used(); err == nil && w.Has(ExportIdle) {
+		if err = in.idle(g); err != nil {
+			err = fmt.Errorf("kvrt_idle: %w", err)
+		}
+	}
+	if err != nil {
 		w.Close()
 		return nil, err
 	}
+	in.wear = wear{}
 	return in, nil
 }
 
@@ -129,12 +138,14 @@ func (in *instance) write(frame []byte) error {
 		}
 	}
 	in.frame = uint32(copy(in.wasm.Memory()[in.arena:], frame))
+	in.wear.bytes += uint64(in.frame)
 	return nil
 }
 
 // run calls a role export on the frame that was written last.
 func (in *instance) run(f Export, position uint32) (int64, error) {
 	in.stack[0], in.stack[1], in.stack[2] = uint64(in.arena), uint64(in.frame), uint64(position)
+	in.wear.calls++
 	err := in.invoke(f, in.stack[:3])
 	return int64(in.stack[0]), err
 }
@@ -149,6 +160,7 @@ func (in *instance) answer(dst []byte, ref abi.Result) ([]byte, error) {
 	if !ref.Fits(uint64(len(mem)), abi.Span{Off: in.arena, Len: in.frame}) {
 		return nil, fmt.Errorf("an answer of %d bytes at %d: it is outside %d bytes of memory, or over the frame of %d bytes at %d", ref.Len, ref.Off, len(mem), in.frame, in.arena)
 	}
+	in.wear.bytes += uint64(ref.Len)
 	return append(dst, mem[ref.Off:uint64(ref.Off)+uint64(ref.Len)]...), nil
 }
 

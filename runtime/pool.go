@@ -11,10 +11,11 @@ import (
 
 // The states of a slot. Whoever moves it from free to busy holds it.
 const (
-	slotFree   uint32 = iota
-	slotBusy          // held, or being looked at by a scrape
-	slotVacant        // its instance trapped and no other is ready yet
-	slotClosed        // the guest is drained; for good
+	slotFree    uint32 = iota
+	slotBusy           // held, or being looked at by a scrape
+	slotVacant         // its instance trapped and no other is ready yet
+	slotResting        // its instance waits for kvrt_idle: the rester's
+	slotClosed         // the guest is drained; for good
 )
 
 // slot holds one instance. Padding keeps neighbours out of each other's cache lines.
@@ -41,11 +42,15 @@ type pool struct {
 
 	unavailable atomic.Uint64
 	quarantine  quarantine
+	wake        chan struct{} // the rester; nil when the guest has no kvrt_idle
 
-	mu     sync.Mutex // guards what follows; never held while a guest runs on a slot
-	spare  *instance
-	last   []slotStats // what the last scrape read, for slots that are busy
-	memory []uint64
+	mu        sync.Mutex // guards what follows; never held while a guest runs
+	spare     *instance
+	resting   *instance // is in kvrt_idle, or about to be; then there is no spare but by a race with a refill
+	alive     int       // instances that are there or being made: at most one more than slots
+	idleStats IdleStats
+	last      []slotStats // what the last scrape read, for slots that are busy
+	memory    []uint64
 }
 
 // newPool makes n instances and a spare.
@@ -53,6 +58,7 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 	p := &pool{guest: g, slots: make([]slot, n), freed: make(chan struct{}, n), drained: make(chan struct{}), closed: make(chan struct{}),
 		last: make([]slotStats, n), memory: make([]uint64, n)}
 	p.open.Store(int32(n))
+	p.alive = n + 1
 	for i := range n + 1 {
 		in, err := g.newInstance(ctx)
 		if err != nil {
@@ -66,6 +72,11 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 		} else {
 			p.spare = in
 		}
+	}
+	if p.spare.wasm.Has(ExportIdle) {
+		p.wake = make(chan struct{}, 1)
+		p.open.Add(1)
+		go p.rester()
 	}
 	return p, nil
 }
@@ -122,9 +133,15 @@ func (p *pool) await(start uint32, wait time.Duration) (*slot, bool) {
 // release gives an instance back. When the guest is being drained meanwhile, the
 // releaser or the drainer closes it: each looks after it has written.
 func (p *pool) release(s *slot) {
-	s.state.Store(slotFree)
+	state := slotFree
+	if p.wake != nil && s.inst.due(&p.guest.limits) {
+		state = p.rest(s)
+	}
+	s.state.Store(state)
 	if p.draining.Load() {
 		p.closeFree(s)
+	} else if state == slotResting {
+		p.wakeRester()
 	} else if p.waiters.Load() > 0 {
 		select {
 		case p.freed <- struct{}{}:
@@ -133,40 +150,71 @@ func (p *pool) release(s *slot) {
 	}
 }
 
-// poison replaces an instance that trapped: by the spare at once, or else as soon as
-// a new one is ready. The trapped one is closed afterwards, off the caller's path.
+// poison replaces an instance that trapped in a call.
 func (p *pool) poison(s *slot) {
 	if s.past.note(true); s.past.looping() {
 		p.begin(p.guest.runtime.nanos())
 	}
-	old := s.inst
-	p.open.Add(1) // the refill below; s itself is still open
-	p.mu.Lock()
-	s.inst, p.spare = p.spare, nil
-	p.mu.Unlock()
-	if s.inst == nil {
-		s.state.Store(slotVacant)
-	} else {
-		p.release(s)
-	}
-	go func() {
-		old.wasm.Close()
-		p.refill()
-		p.closeOne()
-	}()
+	p.replace(s)
 }
 
-// refill makes instances until no slot is vacant and a spare is there. A guest that
+// replace puts the spare in the place of an instance that is used up, or else a new one
+// as soon as it is ready. The old one is closed afterwards, off the caller's path.
+func (p *pool) replace(s *slot) {
+	old := s.inst
+	p.open.Add(1) // the renewal below; s itself is still open
+	if !p.fill(s) {
+		s.state.Store(slotVacant)
+		// A spare may have come meanwhile from who saw no vacant slot.
+		if s.state.CompareAndSwap(slotVacant, slotBusy) && !p.fill(s) {
+			s.state.Store(slotVacant)
+		}
+	}
+	go p.renew(old)
+}
+
+// fill puts the spare, if there is one, into a slot that the caller holds, and gives the
+// slot back.
+func (p *pool) fill(s *slot) bool {
+	p.mu.Lock()
+	in := p.spare
+	if in != nil {
+		s.inst, p.spare = in, nil
+	}
+	p.mu.Unlock()
+	if in != nil {
+		p.release(s)
+	}
+	return in != nil
+}
+
+// renew closes an instance that is used up and makes another. The caller has counted
+// it in open.
+func (p *pool) renew(old *instance) {
+	p.discard(old)
+	p.refill()
+	p.closeOne()
+}
+
+func (p *pool) discard(in *instance) {
+	in.wasm.Close()
+	p.mu.Lock()
+	p.alive--
+	p.mu.Unlock()
+}
+
+// refill makes instances until there are as many as there should be. A guest that
 // cannot be brought up any more is tried again with growing pauses.
 func (p *pool) refill() {
-	for pause := time.Millisecond; !p.draining.Load(); {
+	for pause := time.Millisecond; p.claim(); {
 		in, err := p.guest.newInstance(context.Background())
 		if err == nil {
-			if !p.place(in) {
-				return
-			}
+			p.place(in)
 			continue
 		}
+		p.mu.Lock()
+		p.alive--
+		p.mu.Unlock()
 		p.guest.runtime.log.Warn("a trapped instance could not be replaced", "guest", p.guest.spec.Name, slog.Any("error", err))
 		select {
 		case <-time.After(pause):
@@ -174,11 +222,45 @@ func (p *pool) refill() {
 		case <-p.drained:
 		}
 	}
-	p.closeVacant()
+	if p.draining.Load() {
+		p.closeVacant()
+	}
 }
 
-// place puts a new instance where one is missing; false when none is.
-func (p *pool) place(in *instance) bool {
+// claim counts an instance that is about to be made, when one is missing.
+func (p *pool) claim() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draining.Load() || p.alive > len(p.slots) {
+		return false
+	}
+	p.alive++
+	return true
+}
+
+// place puts an instance that nobody holds where one is missing.
+func (p *pool) place(in *instance) {
+	if p.placeVacant(in) {
+		return
+	}
+	p.mu.Lock()
+	if p.spare != nil || p.draining.Load() {
+		p.mu.Unlock()
+		p.discard(in)
+		return
+	}
+	p.spare = in
+	p.mu.Unlock()
+	// A slot may have become vacant meanwhile, by who saw no spare.
+	for i := range p.slots {
+		if s := &p.slots[i]; s.state.CompareAndSwap(slotVacant, slotBusy) && !p.fill(s) {
+			s.state.Store(slotVacant)
+			return
+		}
+	}
+}
+
+func (p *pool) placeVacant(in *instance) bool {
 	for i := range p.slots {
 		if s := &p.slots[i]; s.state.CompareAndSwap(slotVacant, slotBusy) {
 			s.inst = in
@@ -186,13 +268,6 @@ func (p *pool) place(in *instance) bool {
 			return true
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.spare != nil || p.draining.Load() {
-		in.wasm.Close()
-		return false
-	}
-	p.spare = in
 	return false
 }
 
@@ -232,7 +307,7 @@ func (p *pool) closeVacant() {
 }
 
 func (p *pool) closeFree(s *slot) {
-	if s.state.CompareAndSwap(slotFree, slotClosed) {
+	if s.state.CompareAndSwap(slotFree, slotClosed) || s.state.CompareAndSwap(slotResting, slotClosed) {
 		s.inst.wasm.Close()
 		p.closeOne()
 	}
@@ -275,7 +350,7 @@ func (p *pool) stats(g *GuestStats) {
 		g.merge(&p.last[i])
 		g.MemoryBytes += p.memory[i]
 	}
-	g.Instances = len(p.slots)
+	g.Instances, g.Idle = len(p.slots), p.idleStats
 	g.Unavailable = p.unavailable.Load()
 	g.Quarantined, g.Quarantines = p.quarantine.on(p.guest.runtime), p.quarantine.count.Load()
 }

@@ -13,8 +13,9 @@ import (
 
 // fakeModule makes instances that do nothing, and counts what is alive.
 type fakeModule struct {
-	alive, closed, made atomic.Int64
-	fail                atomic.Bool
+	alive, closed, made, idled atomic.Int64
+	fail, failIdle             atomic.Bool
+	idle                       chan struct{} // when set, kvrt_idle after the start is in it, and waits to be let go
 }
 
 func (m *fakeModule) Instantiate(context.Context) (Instance, error) {
@@ -32,9 +33,10 @@ func (m *fakeModule) Instantiate(context.Context) (Instance, error) {
 func (m *fakeModule) Close() error { m.closed.Add(1); return nil }
 
 type fakeInstance struct {
-	m    *fakeModule
-	mem  []byte
-	gone bool
+	m       *fakeModule
+	mem     []byte
+	started bool // it has been in kvrt_idle once
+	gone    bool
 }
 
 func (i *fakeInstance) Has(f Export) bool { return f != ExportInitialize }
@@ -54,22 +56,38 @@ func (i *fakeInstance) Call(_ *Call, f Export, stack []uint64) error {
 	if i.gone {
 		panic("a call into a closed instance")
 	}
-	if f == ExportArena {
+	switch {
+	case f == ExportArena:
 		stack[0] = 1024<<32 | 8192
-	} else {
+	case f != ExportIdle:
 		stack[0] = 0
+	case !i.started:
+		i.started = true
+	default:
+		i.m.idled.Add(1)
+		if i.m.idle != nil {
+			i.m.idle <- struct{}{}
+			<-i.m.idle
+		}
+		if i.m.failIdle.Load() {
+			return &Trap{TrapOutOfFuel, "out of fuel"}
+		}
 	}
 	return nil
 }
 
 func newFakePool(t *testing.T, n int) (*pool, *fakeModule) {
 	t.Helper()
+	return newIdlePool(t, n, &fakeModule{}, Limits{})
+}
+
+func newIdlePool(t *testing.T, n int, m *fakeModule, l Limits) (*pool, *fakeModule) {
+	t.Helper()
 	r, err := New(Config{Engine: noEngine{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &fakeModule{}
-	g := &guest{runtime: r, module: m, spec: GuestSpec{Name: "fake"}, initFrame: make([]byte, 48)}
+	g := &guest{runtime: r, module: m, spec: GuestSpec{Name: "fake"}, limits: l.withDefaults(0, 0), initFrame: make([]byte, 48)}
 	p, err := newPool(context.Background(), g, n)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +138,8 @@ func TestPoolFullAndFreed(t *testing.T) {
 // is closed once, the module after all of them, and nobody is called after that.
 func TestPoolDrainRaces(t *testing.T) {
 	for round := range 200 {
-		p, m := newFakePool(t, 3)
+		p, m := newIdlePool(t, 3, &fakeModule{}, Limits{IdleCalls: uint64(1 + round%4)})
+		m.failIdle.Store(round%3 == 0)
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Add(1)
@@ -132,11 +151,12 @@ func TestPoolDrainRaces(t *testing.T) {
 						return
 					}
 					if s == nil {
-						t.Error("no instance in a second")
+						t.Errorf("no instance in a second; quarantined %d times", p.quarantine.count.Load())
 						return
 					}
-					_ = s.inst.wasm.Call(s.inst.call, ExportHandle, s.inst.stack[:3])
+					_, _ = s.inst.run(ExportHandle, 0)
 					if (i+round)%5 == 0 {
+						s.past = history{} // or else it may come to a quarantine
 						p.poison(s)
 					} else {
 						s.past.note(false)

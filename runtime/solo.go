@@ -53,7 +53,7 @@ func (s *Solo) Fresh(ctx context.Context) (Start, error) {
 		return Start{}, err
 	}
 	s.inst = in
-	return Start{in.call.used(), uint64(len(in.wasm.Memory())), in.features}, nil
+	return Start{in.started, uint64(len(in.wasm.Memory())), in.features}, nil
 }
 
 func (s *Solo) drop() {
@@ -170,6 +170,24 @@ func (s *Solo) Call(ctx context.Context, c SoloCall) (SoloResult, error) {
 		res.Memory = uint64(len(in.wasm.Memory()))
 	}
 	return res, nil
+}
+
+// Idle calls kvrt_idle, which the module must export, and returns the fuel that it used.
+// After a *[Trap] the next call is made on another instance.
+func (s *Solo) Idle(ctx context.Context) (fuel uint64, err error) {
+	if s.inst == nil {
+		if _, err := s.Fresh(ctx); err != nil {
+			return 0, err
+		}
+	}
+	in := s.inst
+	if !in.wasm.Has(ExportIdle) {
+		return 0, errors.New("the module exports no kvrt_idle")
+	}
+	if err = in.idle(s.guest); err != nil {
+		s.drop()
+	}
+	return in.call.used(), err
 }
 
 // Arena calls kvrt_arena and returns what it returned, and where the buffer lies; a

@@ -37,6 +37,12 @@ type Limits struct {
 	Fuel uint64
 	// InitFuel bounds the start of an instance, and the smoke call. Default 100 million.
 	InitFuel uint64
+	// IdleFuel bounds one call of kvrt_idle. Default 50 million.
+	IdleFuel uint64
+	// IdleCalls and IdleBytes say when kvrt_idle is due: after so many role calls of an
+	// instance, or bytes of frames and answers. Default 64, and 256 KiB. After four times
+	// as much no role is called before it.
+	IdleCalls, IdleBytes uint64
 }
 
 // Defaults of Limits.
@@ -49,6 +55,7 @@ const (
 	DefaultInitFuel = abi.DefaultInitFuel
 	maxInstances    = 1024
 	maxMemory       = 4 << 30
+	maxFuel         = 1 << 40
 	pageSize        = 64 << 10
 )
 
@@ -71,10 +78,21 @@ func (l Limits) withDefaults(manifestMemory, manifestFuel uint64) Limits {
 			l.Fuel = min(manifestFuel, MaxFuel)
 		}
 	}
-	l.Fuel = min(l.Fuel, 1<<40)
+	l.Fuel = min(l.Fuel, maxFuel)
 	if l.InitFuel == 0 {
 		l.InitFuel = DefaultInitFuel
 	}
+	if l.IdleFuel == 0 {
+		l.IdleFuel = abi.DefaultIdleFuel
+	}
+	if l.IdleCalls == 0 {
+		l.IdleCalls = abi.DefaultIdleCalls
+	}
+	if l.IdleBytes == 0 {
+		l.IdleBytes = abi.DefaultIdleBytes
+	}
+	l.InitFuel, l.IdleFuel = min(l.InitFuel, maxFuel), min(l.IdleFuel, maxFuel)
+	l.IdleCalls, l.IdleBytes = min(l.IdleCalls, 1<<32), min(l.IdleBytes, 1<<48)
 	return l
 }
 

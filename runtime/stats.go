@@ -84,6 +84,7 @@ type GuestStats struct {
 	Quarantined bool   // callers are kept away for a while, since half of the calls trapped
 	Quarantines uint64 // how often that came about
 	MemoryBytes uint64 // linear memory of all instances
+	Idle        IdleStats
 }
 
 // RuntimeStats is what the runtime itself has done.

@@ -1,0 +1,10 @@
+;; Never comes back from idle.
+;; expect: refused guest/init kvrt_idle: the call's fuel is used up
+(module
+  (memory (export "memory") 1)
+  (func (export "kvrt_abi_1"))
+  (func (export "kvrt_arena") (param i32) (result i64) (i64.const 0x0000040000008000)) ;; 32 KiB at 1,024
+  (func (export "kvrt_init") (param i32 i32) (result i64) (i64.const 0))
+  (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
+    (i64.const 0))
+  (func (export "kvrt_idle") (loop $l (br $l))))

@@ -1,0 +1,375 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
+)
+
+// Apply carries out one event, and tells whether it moved a frontier. An event that is
+// refused changes nothing. What is passed over (another tier, another group, a stored
+// chain of no session) is counted and no error.
+func (x *Index) Apply(e *Event) (moved bool, err error) {
+	if x == nil {
+		return false, ErrOff
+	}
+	c := &x.counts
+	c.events.Add(1)
+	switch {
+	case e.Worker.ID.IsZero() || len(e.Session) > hint.MaxIdentity || len(e.Tenant) > hint.MaxIdentity:
+		c.invalid.Add(1)
+		return false, ErrInvalid
+	case e.Op == OpCleared:
+		return x.Clear(e.Worker), nil
+	case e.Kind != abi.HashKindAbsent && e.Kind != x.cfg.Kind:
+		c.wrongKind.Add(1)
+		return false, ErrHashKind
+	case e.Tier > TierGPU:
+		c.otherTier.Add(1)
+		return false, nil
+	case e.Group > GroupFull:
+		c.otherGroup.Add(1)
+		return false, nil
+	case len(e.Hashes) == 0:
+		return false, nil
+	case e.Op == OpRemoved:
+		return x.remove(e.Worker, e.Hashes), nil
+	case e.Op == OpStored && e.Session == "":
+		c.noSession.Add(1)
+		return false, nil
+	case e.Op != OpStored && (e.Op != OpMatched || e.Session == ""):
+		c.invalid.Add(1)
+		return false, ErrInvalid
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	moved, err = x.store(e)
+	x.finish(moved)
+	return moved, err
+}
+
+// finish ends an update.
+func (x *Index) finish(moved bool) {
+	if moved {
+		x.counts.moved.Add(1)
+	}
+	x.prune(pruneSteps)
+	x.publish()
+}
+
+// store adds a chain, or of a match its last block, and advances the session's frontier
+// to its end.
+func (x *Index) store(e *Event) (bool, error) {
+	if err := x.validate(e); err != nil {
+		x.countChain(err)
+		return false, err
+	}
+	s := x.sessions.get(e.Session)
+	if s != nil && e.Tenant != "" {
+		if owner := s.tenant.Load(); owner != nil && *owner != e.Tenant {
+			x.counts.otherTenant.Add(1)
+			return false, ErrOtherTenant
+		}
+	}
+	if n := x.fresh(e); x.over(n, x.soft()) {
+		if s != nil {
+			x.touch(s) // so that room is not made of itself
+		}
+		x.room(n, s)
+		// Blocks that nobody referred to may be gone, the parent among them.
+		if err := x.validate(e); err != nil {
+			x.countChain(err)
+			return false, err
+		}
+		if x.over(x.fresh(e), x.cfg.MaxNodes) {
+			x.counts.full.Add(1)
+			return false, ErrFull
+		}
+	}
+	s, moved := x.advance(s, e.Session, e.Worker, x.place(e))
+	if e.Tenant != "" && s.tenant.Load() == nil {
+		tenant := strings.Clone(e.Tenant)
+		s.tenant.Store(&tenant)
+	}
+	x.touch(s)
+	for x.counts.sessions.Load() > uint64(x.cfg.MaxSessions) {
+		x.evict()
+	}
+	return moved, nil
+}
+
+// fresh is how many blocks the chain that was validated brings.
+func (x *Index) fresh(e *Event) int {
+	n := 0
+	for i, r := range x.scratch.refs {
+		if r == noRef && (i > 0 || e.chained()) {
+			n++
+		}
+	}
+	return n
+}
+
+// chained tells whether the event's blocks follow a parent.
+func (e *Event) chained() bool { return e.HasParent && e.Op == OpStored }
+
+// chain is the blocks that are to be in the tree: of a match, the deepest.
+func (e *Event) chain() []uint64 {
+	if e.Op == OpMatched {
+		return e.Hashes[len(e.Hashes)-1:]
+	}
+	return e.Hashes
+}
+
+// place puts the chain into the tree, and returns where its last block stands.
+func (x *Index) place(e *Event) position {
+	refs, hashes := x.scratch.refs, e.chain()
+	var at position
+	if e.chained() {
+		if refs[0] == noRef {
+			at = x.extend(position{}, []uint64{e.Parent})
+		} else {
+			at = x.at(refs[0])
+		}
+	}
+	refs = refs[1:]
+	for i := 0; i < len(hashes); {
+		if refs[i] != noRef {
+			p := x.at(refs[i])
+			if at.seg != nil && p.off == 0 && p.seg.parent.Load() == nil {
+				p.seg.attach(at)
+			}
+			at = p
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(hashes) && refs[end] == noRef {
+			end++
+		}
+		at = x.extend(at, hashes[i:end])
+		i = end
+	}
+	return at
+}
+
+// at is the position of a ref that the writer found; of noRef it is none.
+func (x *Index) at(r ref) position {
+	if r == noRef {
+		return position{}
+	}
+	return position{x.dir.at(r.seg()), r.off()}
+}
+
+// validate holds a chain against the tree before anything is changed, and leaves in
+// x.scratch.refs where its blocks stand, the parent's place first.
+func (x *Index) validate(e *Event) error {
+	refs := append(x.scratch.refs[:0], noRef)
+	for _, h := range e.chain() {
+		refs = append(refs, x.table.find(h))
+	}
+	x.scratch.refs = refs
+	if e.Op == OpMatched {
+		return nil
+	}
+	var parent position
+	if e.HasParent {
+		if refs[0] = x.table.find(e.Parent); refs[0] != noRef {
+			parent = x.at(refs[0])
+		}
+	}
+	x.seen(e)
+	graft := false
+	for i, h := range e.Hashes {
+		if x.again(h) {
+			return &ChainError{ErrCyclicParent, h}
+		}
+		if refs[i+1] == noRef {
+			continue
+		}
+		p := x.at(refs[i+1])
+		switch up := p.parent(); {
+		case up.seg != nil && up == x.at(refs[i]):
+			// Known already, below the block that the chain says.
+		case parent.seg != nil && p.holds(parent):
+			return &ChainError{ErrCyclicParent, h}
+		case up.seg != nil:
+			return &ChainError{ErrConflictingParent, h}
+		default:
+			graft = true // a root
+		}
+	}
+	if e.HasParent && refs[0] == noRef && !graft {
+		return &ChainError{ErrUnknownParent, e.Parent}
+	}
+	return nil
+}
+
+// seen readies the set of a chain's hashes.
+func (x *Index) seen(e *Event) {
+	size := 16
+	for size < 2*(len(e.Hashes)+1) {
+		size *= 2
+	}
+	if cap(x.scratch.seen) < size {
+		x.scratch.seen = make([]uint64, size)
+	}
+	x.scratch.seen = x.scratch.seen[:size]
+	clear(x.scratch.seen)
+	x.scratch.zero = false
+	if e.HasParent {
+		x.again(e.Parent)
+	}
+}
+
+// again tells whether a hash is in the set, and adds it. A free place holds 0, and the
+// one hash that comes out as 0 is looked for by itself.
+func (x *Index) again(h uint64) bool {
+	set := x.scratch.seen
+	mask := uint64(len(set) - 1)
+	v := h ^ x.table.seed
+	if v == 0 {
+		was := x.scratch.zero
+		x.scratch.zero = true
+		return was
+	}
+	for i := (v * 0x9e3779b97f4a7c15) >> 32 & mask; ; i = (i + 1) & mask {
+		switch set[i] {
+		case v:
+			return true
+		case 0:
+			set[i] = v
+			return false
+		}
+	}
+}
+
+func (x *Index) countChain(err error) {
+	for _, c := range [...]struct {
+		rule error
+		n    *atomic.Uint64
+	}{
+		{ErrUnknownParent, &x.counts.unknown}, {ErrConflictingParent, &x.counts.conflicting}, {ErrCyclicParent, &x.counts.cyclic},
+	} {
+		if errors.Is(err, c.rule) {
+			c.n.Add(1)
+		}
+	}
+}
+
+// remove makes the frontiers of a worker recede whose path has a block that is gone, to
+// the parent of the shallowest such block.
+func (x *Index) remove(w hint.Worker, hashes []uint64) (moved bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, h := range hashes {
+		r := x.table.find(h)
+		if r == noRef || x.workers[w] == nil {
+			continue
+		}
+		// One block after the other comes to the same as all at once.
+		at := x.at(r)
+		to := at.parent()
+		below := x.below(at, x.workers[w])
+		for _, f := range below {
+			x.recede(f, to)
+			moved = true
+		}
+		clear(below)
+	}
+	x.finish(moved)
+	return moved
+}
+
+// below lists the frontiers of a worker that stand on a block or deeper. It looks at the
+// smaller of two sets: the worker's frontiers, or all that hangs below the block.
+func (x *Index) below(at position, b *binding) []*frontier {
+	list := x.scratch.moved[:0]
+	if b.count <= 16 {
+		for f := b.first; f != nil; f = f.wNext {
+			if at.holds(f.at) {
+				list = append(list, f)
+			}
+		}
+		x.scratch.moved = list
+		return list
+	}
+	stack := append(x.scratch.stack[:0], at.seg)
+	for len(stack) > 0 {
+		s := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		from := uint32(0)
+		if s == at.seg {
+			from = at.off
+		}
+		for f := s.first.Load(); f != nil; f = f.next.Load() {
+			if f.worker == b && f.at.off >= from {
+				list = append(list, f)
+			}
+		}
+		for k := s.kids.Load(); k != nil; k = k.next.Load() {
+			if k.above >= from {
+				stack = append(stack, k)
+			}
+		}
+	}
+	x.scratch.moved, x.scratch.stack = list, stack
+	return list
+}
+
+// Clear drops the frontiers of one worker rank and tells whether there were any. Other
+// ranks of the worker keep theirs.
+func (x *Index) Clear(w hint.Worker) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	moved := x.clear(x.workers[w])
+	x.finish(moved)
+	return moved
+}
+
+func (x *Index) clear(b *binding) bool {
+	if b == nil {
+		return false
+	}
+	for b.first != nil {
+		x.recede(b.first, position{})
+	}
+	return true
+}
+
+// RemoveWorker drops the frontiers of all ranks of a worker.
+func (x *Index) RemoveWorker(id hint.WorkerID) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	moved := false
+	for w, b := range x.workers {
+		if w.ID == id {
+			moved = x.clear(b) || moved
+		}
+	}
+	x.finish(moved)
+	return moved
+}
+
+// RemoveSession drops a session.
+func (x *Index) RemoveSession(id string) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.sessions.get(id)
+	if s != nil {
+		x.forget(s)
+	}
+	x.finish(s != nil)
+	return s != nil
+}

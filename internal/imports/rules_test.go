@@ -34,6 +34,8 @@ var modules = []struct{ module, importers, why string }{
 	{"github.com/prometheus", "server/...", "below the daemon, counters are read through an Observer"},
 	{"github.com/spf13", "cmd/...", "flags and verbs are the command's own business"},
 	{"github.com/santhosh-tekuri/jsonschema", "cmd/...", "the runtime is handed a function that holds a guest's parameters against the schema in its manifest"},
+	{"google.golang.org/protobuf", "hint/lower/...", "one engine takes hints as protobuf; nothing else here speaks it"},
+	{"github.com/zeebo/xxh3", "hint/blockhash/...", "one place knows how blocks are hashed"},
 	{"golang.org/x/sys", "runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder"},
 }
 
@@ -44,6 +46,8 @@ var links = []struct{ pkgs, banned, why string }{
 	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/prometheus/...", "an embedder has its own metrics registry"},
 	{"abi/... hint/... runtime/... hosts/... kvevents/...", "gopkg.in/yaml.v3", "an embedder has its own configuration"},
 	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/spf13/...", "a library has no flags"},
+	{"abi/... hint hint/blockhash runtime/... hosts/... kvevents/...", "google.golang.org/protobuf/...", "only who lowers for SGLang needs it, and then only its wire primitives"},
+	{"hint/lower/...", "google.golang.org/protobuf/proto", "the one message is written without reflection"},
 	{"runtime runtime/admit/... hosts/... kvevents/... config/... server/...", "github.com/tetratelabs/wazero/...", "the engine is chosen by cmd"},
 }
 

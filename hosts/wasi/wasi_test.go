@@ -229,7 +229,7 @@ func TestRandom(t *testing.T) {
 		}
 		return fmt.Sprintf("%x", h.mem[:64])
 	}
-	if draw(5) != draw(5) || draw(5) == draw(6) {
+	if first := draw(5); first != draw(5) || first == draw(6) {
 		t.Error("random bytes do not follow from the clocks")
 	}
 }

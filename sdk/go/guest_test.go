@@ -1,0 +1,166 @@
+package kvrt_test
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/sdk/go"
+	"github.com/kvrt/kvrt/sdk/go/guesttest"
+)
+
+func evict(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
+	p := a.Payload()
+	switch mode, _ := p.Get("mode").Text(); mode {
+	case "pass":
+		return kvrt.Accept()
+	case "fetch":
+		source, _ := p.Get("source").Text()
+		return kvrt.Fetch(source, p.Get("block_hashes").Hashes(), abi.FetchFlagNoRetain)
+	case "mark":
+		kvrt.Warn("marked " + a.ID() + " of " + strconv.Itoa(e.Len()))
+		return kvrt.Rewrite(a, func(w *kvrt.Writer) kvrt.Node {
+			return w.Map(w.Field("was", w.Copy(p)), w.Field("at", w.I64(kvrt.Now())), w.Field("hashes", w.Hashes([]uint64{1, 1<<64 - 1})),
+				w.Field("rest", w.Array(w.Null(), w.Bool(true), w.F64(0.5), w.Text("é\n"))))
+		})
+	case "finish":
+		kvrt.Discard()
+		return kvrt.Finish(true)
+	}
+	return kvrt.Reject(abi.ReasonInvalidPayload, "mode must be one that is known, not "+p.Get("mode").Kind())
+}
+
+func handler() kvrt.Guest { return kvrt.Guest{Handle: evict} }
+
+func act(payload string) string {
+	return `{"action_id":"a1","action_type":"demo.evict","action_version":"","payload":` + payload + `}`
+}
+
+func TestHandler(t *testing.T) {
+	h := guesttest.Host{Clock: -5}
+	for _, c := range []struct {
+		payload string
+		want    guesttest.Outcome
+	}{
+		{`{"mode":"pass"}`, guesttest.Outcome{Status: abi.StatusAccepted}},
+		{`{"mode":1}`, guesttest.Outcome{Status: abi.StatusRejected, Reason: abi.ReasonInvalidPayload, Detail: "mode must be one that is known, not an integer"}},
+		{`{"mode":"fetch","source":"tcp://h:1","block_hashes":[1,18446744073709551615]}`, guesttest.Outcome{Status: abi.StatusAccepted}},
+		{`{"mode":"mark","deep":[{"a":[1,-1,1e400]},{},[]]}`, guesttest.Outcome{Status: abi.StatusAccepted,
+			Body: `{"action_id":"a1","action_type":"demo.evict","action_version":"","payload":{"was":{"mode":"mark","deep":[{"a":[1,-1,1e400]},{},[]]},"at":-5,"hashes":[1,18446744073709551615],"rest":[null,true,0.5,"é\n"]}}`}},
+		{`{"mode":"finish"}`, guesttest.Outcome{Status: abi.StatusAccepted}},
+	} {
+		if got := h.Handle(handler(), 0, act(c.payload), act(`{}`)); got != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", c.payload, got, c.want)
+		}
+	}
+	want := guesttest.Host{Clock: -5, Log: []string{"warn: marked a1 of 2"}, Submits: []guesttest.Submit{{Source: "tcp://h:1", Hashes: []uint64{1, 1<<64 - 1}, Flags: abi.FetchFlagNoRetain}},
+		Discards: 1, Finishes: []bool{true}}
+	if !reflect.DeepEqual(h, want) {
+		t.Errorf("the host saw %+v", h)
+	}
+	h.Submit = abi.ReasonSourceNotAllowed
+	if got := h.Handle(handler(), 0, act(`{"mode":"fetch"}`)); got.Reason != abi.ReasonSourceNotAllowed || got.Detail != "" {
+		t.Errorf("a refused hint: %+v", got)
+	}
+	if got := h.Handle(kvrt.Guest{}, 0, act(`{}`)); got.Reason != abi.ReasonHandlerError {
+		t.Errorf("no handler: %+v", got)
+	}
+}
+
+// A copy of more than the guest may copy is refused, and so is an answer that no host
+// reads.
+func TestTooLarge(t *testing.T) {
+	var h guesttest.Host
+	mark := kvrt.Guest{Handle: func(a kvrt.Action, _ kvrt.Envelope) kvrt.Answer {
+		return kvrt.Rewrite(a, func(w *kvrt.Writer) kvrt.Node { return w.Copy(a.Payload()) })
+	}}
+	list := func(n int, elem string) string { return `{"l":[` + strings.Repeat(elem+",", n-1) + elem + `]}` }
+	for _, c := range []struct {
+		payload string
+		ok      bool
+	}{
+		{list(100_000, "7"), true}, // as one run
+		{list(kvrt.MaxCopied-3, `"x"`), true},
+		{list(kvrt.MaxCopied+1, `"x"`), false},
+	} {
+		if got := h.Handle(mark, 0, act(c.payload)); (got.Reason == abi.ReasonNone) != c.ok || !c.ok && got.Reason != abi.ReasonLimitExceeded {
+			t.Errorf("%.20s: %s %s", c.payload, got.Reason, got.Detail)
+		}
+	}
+	large := kvrt.Guest{Handle: func(a kvrt.Action, _ kvrt.Envelope) kvrt.Answer {
+		return kvrt.Rewrite(a, func(w *kvrt.Writer) kvrt.Node { return w.Text(strings.Repeat("x", abi.MaxAnswer)) })
+	}}
+	if got := h.Handle(large, 0, act(`{}`)); got.Reason != abi.ReasonLimitExceeded {
+		t.Errorf("an answer that is too large: %+v", got.Reason)
+	}
+	long := kvrt.Guest{Handle: func(kvrt.Action, kvrt.Envelope) kvrt.Answer {
+		return kvrt.Reject(abi.ReasonInvalidPayload, strings.Repeat("é", 400))
+	}}
+	if got := h.Handle(long, 0, act(`{}`)); got.Detail != strings.Repeat("é", abi.MaxDetail/2) {
+		t.Errorf("a detail of %d bytes", len(got.Detail))
+	}
+}
+
+func TestInit(t *testing.T) {
+	var h guesttest.Host
+	var limit uint64
+	g := kvrt.Guest{Handle: evict, Init: func(p kvrt.Value) error {
+		var ok bool
+		if limit, ok = p.Get("limit").U64(); !ok {
+			return errors.New("limit must be an integer")
+		}
+		return nil
+	}}
+	if got := h.Init(g, `{"limit":7}`); got != "" || limit != 7 {
+		t.Errorf("%q, limit %d", got, limit)
+	}
+	if got := h.Init(g, ""); got != "limit must be an integer" {
+		t.Errorf("no parameters: %q", got)
+	}
+	if got := h.Init(handler(), `{}`); got != "" {
+		t.Errorf("no parameters: %q", got)
+	}
+	if got := h.Init(handler(), `{"x":1}`); got != "this guest takes no parameters" {
+		t.Errorf("parameters that nobody takes: %q", got)
+	}
+}
+
+func TestParserAndPolicy(t *testing.T) {
+	h := guesttest.Host{}
+	h.Identity.RequestID = "r1"
+	g := kvrt.Guest{
+		Parse: func(d kvrt.Document) kvrt.Answer {
+			if d.Tree().IsAbsent() {
+				return kvrt.Reject(abi.ReasonMalformedAction, d.Dialect()+": not JSON: "+string(d.Raw()))
+			}
+			return kvrt.Write("0.1", d.RequestID(), func(w *kvrt.Writer) {
+				for _, v := range d.Tree().Elems() {
+					w.Action("", "kv.fetch", "1.0", func(w *kvrt.Writer) kvrt.Node { return w.Map(w.Field("block_hashes", w.Copy(v))) })
+				}
+			})
+		},
+		Formulate: func(c kvrt.Context) kvrt.Answer {
+			endpoint := c.Selected().SourceControlEndpoint()
+			if endpoint == "" {
+				return kvrt.Accept()
+			}
+			return kvrt.Write("0.1", c.RequestID(), func(w *kvrt.Writer) {
+				w.Action("a", "kv.fetch", "1.0", func(w *kvrt.Writer) kvrt.Node { return w.Map(w.Field("source_control_endpoint", w.Text(endpoint))) })
+			})
+		},
+	}
+	want := `{"protocol_version":"0.1","message_id":"r1","actions":[{"action_type":"kv.fetch","action_version":"1.0","payload":{"block_hashes":[1,2]}},{"action_type":"kv.fetch","action_version":"1.0","payload":{"block_hashes":null}}]}`
+	if got := h.Parse(g, abi.FormatJSON, []byte(`[[1,2],null]`), "demo"); got.Body != want {
+		t.Errorf("parse: %+v", got)
+	}
+	if got := h.Parse(g, abi.FormatJSON, []byte("none"), "demo"); got.Detail != "demo: not JSON: none" || got.Reason != abi.ReasonMalformedAction {
+		t.Errorf("parse: %+v", got)
+	}
+	got := h.Formulate(g, `{"request_id":"r9","selected":{"worker_id":1,"source_control_endpoint":"tcp://h:1"}}`)
+	if want := `{"protocol_version":"0.1","message_id":"r9","actions":[{"action_id":"a","action_type":"kv.fetch","action_version":"1.0","payload":{"source_control_endpoint":"tcp://h:1"}}]}`; got.Body != want {
+		t.Errorf("formulate: %+v", got)
+	}
+}

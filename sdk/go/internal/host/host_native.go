@@ -1,0 +1,50 @@
+//go:build !wasip1
+
+package host
+
+import "github.com/kvrt/kvrt/abi"
+
+// Native is a host for tests of a guest.
+type Native interface {
+	Log(level abi.Level, line string)
+	Now() int64
+	Fetch(source string, hashes []uint64, flags abi.FetchFlag) int32
+	Discard() int32
+	Finish(aborted bool) int32
+}
+
+// native is the host of the test that runs.
+var native Native
+
+// Set makes h the host; nil is none.
+func Set(h Native) { native = h }
+
+func get() Native {
+	if native == nil {
+		panic("no host: call the guest through package guesttest")
+	}
+	return native
+}
+
+// Log writes a line.
+func Log(level abi.Level, line string) { get().Log(level, line) }
+
+// Logs asks for a level.
+func Logs(abi.Level) bool { return true }
+
+// Now reads the wall clock.
+func Now() int64 { return get().Now() }
+
+// Monotonic reads the monotonic clock.
+func Monotonic() int64 { return get().Now() }
+
+// Fetch submits a hint.
+func Fetch(source string, hashes []uint64, flags abi.FetchFlag) int32 {
+	return get().Fetch(source, hashes, flags)
+}
+
+// Discard drops the request's hint.
+func Discard() int32 { return get().Discard() }
+
+// Finish ends the request.
+func Finish(aborted bool) int32 { return get().Finish(aborted) }

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	// Under the race detector every process would sleep a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	if wazero.RunChild() {
+	if wazero.RunChild(wazero.Child{}) {
 		return
 	}
 	if filepath.Base(os.Args[0]) != "kvrt" { // the tests themselves; scripts say what they want

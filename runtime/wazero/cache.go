@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"strings"
-	"time"
+	"slices"
 )
 
 // The folder of a target holds two files for each key: the code, and an index entry
@@ -25,23 +24,49 @@ import (
 const (
 	maxCode    = 256 << 20
 	tempPrefix = "tmp-"
-	// tempAge is when what a killed process left behind is removed.
-	tempAge = time.Hour
 )
 
 // store is the folder of one target.
 type store struct {
 	root, dir string
 	target    *target
+	passing   bool // it is there for one compilation
+}
+
+// close removes a store that is not kept.
+func (s *store) close() {
+	if s.passing {
+		os.RemoveAll(s.root)
+	}
 }
 
 // entry is an index entry, and code that has its digest.
 type entry struct {
-	Format string `json:"format"`
-	Key    string `json:"key"`
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
+	Format string   `json:"format"`
+	Key    string   `json:"key"`
+	File   string   `json:"file"`
+	SHA256 string   `json:"sha256"`
+	Trials []string `json:"trials,omitempty"` // digests of the tasks that went well, the newest last
 	code   []byte
+}
+
+// maxTrials is how many tasks are remembered of one module: as many sets of parameters
+// and limits as take turns.
+const maxTrials = 16
+
+func taskDigest(task []byte) string {
+	sum := sha256.Sum256(task)
+	return hex.EncodeToString(sum[:])
+}
+
+// tried tells whether a task went well before.
+func (e *entry) tried(task []byte) bool { return slices.Contains(e.Trials, taskDigest(task)) }
+
+// passed notes that a task went well.
+func (e *entry) passed(task []byte) {
+	d := taskDigest(task)
+	e.Trials = append(slices.DeleteFunc(e.Trials, func(t string) bool { return t == d }), d)
+	e.Trials = e.Trials[max(0, len(e.Trials)-maxTrials):]
 }
 
 // key names a module and the options that it is compiled with.
@@ -94,23 +119,40 @@ func (s *store) drop(key string) {
 	os.RemoveAll(code)
 }
 
-// put takes over what a child left.
-func (s *store) put(key, job, file string) (*entry, error) {
+// take takes over what a child left.
+func (s *store) take(job, file string) (*entry, error) {
 	code, err := readOwn(filepath.Join(job, file), maxCode)
 	if err != nil || !digest.MatchString(filepath.Base(file)) {
 		return nil, errors.Join(&ChildError{Reason: ChildBroken, Msg: "the compiler's child left no usable file: check that " + s.root + " has room"}, err)
 	}
 	sum := sha256.Sum256(code)
-	e := &entry{Format: format, Key: key, File: filepath.Base(file), SHA256: hex.EncodeToString(sum[:]), code: code}
+	return &entry{Format: format, File: filepath.Base(file), SHA256: hex.EncodeToString(sum[:]), code: code}, nil
+}
+
+// put writes an entry.
+func (s *store) put(key string, e *entry) error {
+	if s.passing {
+		return nil
+	}
+	e.Key = key
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	indexPath, codePath := s.paths(key)
-	if err := writeAtomic(s.dir, codePath, code); err != nil {
-		return nil, err
+	if err := writeAtomic(s.dir, codePath, e.code); err != nil {
+		return err
 	}
-	return e, writeAtomic(s.dir, indexPath, raw)
+	return writeAtomic(s.dir, indexPath, raw)
+}
+
+// place puts a copy of the code where wazero looks for it in its cache dir.
+func (s *store) place(e *entry, dir string) error {
+	dir = filepath.Join(dir, s.target.dir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, e.File), e.code, 0o600)
 }
 
 // stage calls load with a directory that holds a copy of the code, so that what was
@@ -121,30 +163,13 @@ func (s *store) stage(e *entry, load func(dir string) error) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	dir := filepath.Join(tmp, s.target.dir)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, e.File), e.code, 0o600); err != nil {
+	if err := s.place(e, tmp); err != nil {
 		return err
 	}
 	return load(tmp)
 }
 
 func (s *store) temp() (string, error) { return os.MkdirTemp(s.root, tempPrefix) }
-
-// sweep removes what processes left that were killed.
-func (s *store) sweep() {
-	found, err := os.ReadDir(s.root)
-	if err != nil {
-		return // the use that follows says so
-	}
-	for _, f := range found {
-		if info, err := f.Info(); err == nil && strings.HasPrefix(f.Name(), tempPrefix) && time.Since(info.ModTime()) > tempAge {
-			os.RemoveAll(filepath.Join(s.root, f.Name()))
-		}
-	}
-}
 
 // ownDir makes a directory that only this user may use, or checks that one that is
 // there is this user's and that others cannot write to it.

@@ -204,7 +204,7 @@ func TestForeignDirectory(t *testing.T) {
 	}
 	refused := func() {
 		t.Helper()
-		err := New(Config{Compiler: c}).cfg.Compiler.compile(context.Background(), readModule(t, "bare.wasm"), options{Pages: 16}, func(string) error { return nil })
+		err := New(Config{Compiler: c}).cfg.Compiler.compile(context.Background(), readModule(t, "bare.wasm"), options{Pages: 16}, nil, func(string) error { return nil })
 		if err == nil {
 			t.Fatal("it was used")
 		}

@@ -16,14 +16,24 @@ import (
 // parentVariable makes TestChildDiesWithItsParent the parent that is killed.
 const parentVariable = "KVRT_TEST_PARENT"
 
+// Also while it tries a guest.
 func TestChildDiesWithItsParent(t *testing.T) {
 	if file := os.Getenv(parentVariable); file != "" {
 		c, _ := compiler(t, "")
+		if filepath.Base(file) == "trial" {
+			task := "hang " + file
+			t.Fatal(load(tries(c, &task)))
+		}
 		c.Args, c.Dir = []string{"hang=" + file}, filepath.Dir(file)
 		_, err := New(Config{Compiler: c}).Compile(context.Background(), readModule(t, "sdk.wasm"), runtime.CompileOptions{MemoryPages: 16})
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "pid")
+	for _, at := range []string{"compile", "trial"} {
+		t.Run(at, func(t *testing.T) { diesWithItsParent(t, filepath.Join(t.TempDir(), at)) })
+	}
+}
+
+func diesWithItsParent(t *testing.T, file string) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package wazero
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/kvrt/kvrt/runtime"
 )
 
 // Compiler compiles guests in a child process, so that a module that takes the compiler
@@ -23,7 +26,7 @@ import (
 //
 // On Linux and macOS the child has limits of CPU time and memory and a low priority,
 // on Linux it also dies with its parent; elsewhere only Wall limits it. Where wazero
-// has no compiler for the machine, guests are interpreted, and no child is started.
+// has no compiler for the machine, guests are interpreted, and a child only tries them.
 type Compiler struct {
 	// Program is the path of the program to start as the child, and Args are its
 	// arguments. It calls [RunChild] first thing in main, and is built with the same
@@ -31,18 +34,37 @@ type Compiler struct {
 	Program string
 	Args    []string
 	// Dir is the cache. It is made with mode 0700, and refused when others may write
-	// to it or own it: it holds machine code.
+	// to it or own it: it holds machine code. Empty: nothing is kept.
 	Dir string
-	// Wall and CPU limit one compilation; the default is 10 s each.
+	// Size is how many bytes the cache may have: what was not used for longest is removed
+	// first. The default is 1 GiB.
+	Size int64
+	// Wall and CPU limit one child; the default is 10 s each.
 	Wall, CPU time.Duration
 	// Memory limits what the child takes beyond what its program needs at its start,
 	// in bytes; the default is 512 MiB.
 	Memory uint64
+	// Children is how many children may run at once; the default is 2. Further ones wait
+	// for as long as their caller's context lets them.
+	Children int
+	// Trial, when it is not nil, makes the task with which a child tries a guest after it
+	// has compiled it ([Child.Work]); the guest is loaded here only when that went well.
+	// What passed is remembered with the code: the same task is not done again for it. A
+	// nil task is none.
+	Trial func(spec *runtime.GuestSpec) (task []byte, err error)
 
 	mu     sync.Mutex
 	busy   map[string]chan struct{} // one for each key that is being compiled
 	target *target                  // nil before the first use
+	slots  chan struct{}            // one for each child that may run
 }
+
+const (
+	defaultTime     = 10 * time.Second
+	defaultMemory   = 512 << 20
+	defaultSize     = 1 << 30
+	defaultChildren = 2
+)
 
 // target is what compiled code depends on beside the module.
 type target struct {
@@ -112,13 +134,26 @@ func compileInto(ctx context.Context, dir string, wasm []byte, o options) error 
 
 // compile calls load with a fresh private directory from which wazero loads the module:
 // it holds the module's code and nothing else. Without usable code in the cache, the
-// child compiles.
-func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, load func(dir string) error) error {
+// child compiles; and unless it did so before, it tries the guest.
+func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, spec *runtime.GuestSpec, load func(dir string) error) error {
+	var task []byte
+	if c.Trial != nil && spec != nil {
+		var err error
+		if task, err = c.Trial(spec); err != nil {
+			return fmt.Errorf("describe the guest's trial: %w", err)
+		}
+	}
 	s, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	if s == nil {
+	defer s.close()
+	if s.target.dir == "" {
+		if task != nil {
+			if _, err := c.child(ctx, s, job{}, nil, nil, task); err != nil {
+				return err
+			}
+		}
 		return load("")
 	}
 	key := s.key(wasm, o)
@@ -127,28 +162,28 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, load fun
 		return err
 	}
 	defer leave()
-	if e := s.get(key); e != nil {
+	e := s.get(key)
+	if e != nil && (task == nil || e.tried(task)) {
 		if err := s.stage(e, load); err == nil {
+			s.touch(key)
 			return nil
 		}
 		s.drop(key) // no code for this module and engine, whatever its digest
+		e = nil
 	}
-	job, err := s.temp()
+	made, err := c.child(ctx, s, job{Compile: true, options: o}, e, wasm, task)
+	if broken := (*ChildError)(nil); e != nil && errors.As(err, &broken) && broken.Reason == ChildBroken {
+		s.drop(key) // perhaps for what the cache held
+		made, err = c.child(ctx, s, job{Compile: true, options: o}, nil, wasm, task)
+	}
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(job)
-	file, err := c.spawn(ctx, job, wasm, o)
-	if err != nil {
+	e = made
+	if err := s.put(key, e); err != nil {
 		return err
 	}
-	if filepath.Dir(file) != s.target.dir {
-		return &ChildError{Reason: ChildBroken, Msg: fmt.Sprintf("%s compiles for %s and this program needs %s: build both from the same source", c.Program, filepath.Dir(file), s.target.dir)}
-	}
-	e, err := s.put(key, job, file)
-	if err != nil {
-		return err
-	}
+	s.evict(c.size(), key)
 	if err = s.stage(e, load); errors.Is(err, context.Canceled) {
 		s.drop(key)
 		return &ChildError{Reason: ChildBroken, Err: err, Msg: fmt.Sprintf("%s leaves code that this program does not find: build both from the same source", c.Program)}
@@ -156,42 +191,113 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, load fun
 	return err
 }
 
-// open checks the directory, each time, and finds the target out the first time. It
-// returns nil where wazero only interprets.
-func (c *Compiler) open(ctx context.Context) (*store, error) {
-	if c.Program == "" || c.Dir == "" {
-		return nil, errors.New("a Compiler needs a Program and a Dir")
+// child has a child compile and try a guest, and takes over what it left. Verified code
+// that there is already is handed to it, and only tried.
+func (c *Compiler) child(ctx context.Context, s *store, j job, e *entry, wasm, task []byte) (*entry, error) {
+	var err error
+	if j.Dir, err = s.temp(); err != nil {
+		return nil, err
 	}
-	dir, err := filepath.Abs(c.Dir)
+	defer os.RemoveAll(j.Dir)
+	if e != nil {
+		if err := s.place(e, j.Dir); err != nil {
+			return nil, err
+		}
+	}
+	r, err := c.spawn(ctx, j, wasm, task)
+	switch {
+	case err != nil:
+		return nil, err
+	case !j.Compile:
+		return nil, nil
+	case filepath.Dir(r.File) != s.target.dir:
+		return nil, &ChildError{Reason: ChildBroken, Msg: fmt.Sprintf("%s compiles for %s and this program needs %s: build both from the same source", c.Program, filepath.Dir(r.File), s.target.dir)}
+	}
+	if e == nil {
+		if e, err = s.take(j.Dir, r.File); err != nil {
+			return nil, err
+		}
+	}
+	if task != nil {
+		e.passed(task)
+	}
+	return e, nil
+}
+
+// Do has a child do a task by itself: nothing is compiled before, and nothing of it is
+// kept. A *runtime.LoadError names the rules that the guest breaks; a [ChildError] that
+// is none is a fault of the program or the machine.
+func (c *Compiler) Do(ctx context.Context, task []byte) (answer []byte, err error) {
+	dir, err := os.MkdirTemp("", "kvrt-"+tempPrefix)
 	if err != nil {
 		return nil, err
 	}
-	if err := ownDir(dir); err != nil {
+	defer os.RemoveAll(dir)
+	r, err := c.spawn(ctx, job{Dir: dir}, nil, task)
+	return r.Answer, err
+}
+
+func (c *Compiler) size() int64 { return cmp.Or(c.Size, defaultSize) }
+
+// open checks the directory, each time, and finds the target out the first time. The
+// target has no dir where wazero only interprets.
+func (c *Compiler) open(ctx context.Context) (s *store, err error) {
+	if c.Program == "" {
+		return nil, errors.New("a Compiler needs a Program")
+	}
+	s = &store{}
+	if c.Dir == "" {
+		s.passing = true
+		s.root, err = os.MkdirTemp("", "kvrt-"+tempPrefix)
+	} else if s.root, err = filepath.Abs(c.Dir); err == nil {
+		err = ownDir(s.root)
+	}
+	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &store{root: dir}
 	if c.target == nil {
 		s.sweep()
+		s.evict(c.size(), "")
 		tmp, err := s.temp()
 		if err != nil {
 			return nil, err
 		}
 		defer os.RemoveAll(tmp)
 		if c.target, err = probe(context.WithoutCancel(ctx), tmp); err != nil {
-			return nil, fmt.Errorf("try %s as compilation cache: %w", dir, err)
+			return nil, fmt.Errorf("try %s as compilation cache: %w", s.root, err)
 		}
 		if c.target == nil {
 			c.target = &target{}
 		}
 	}
-	if c.target.dir == "" {
-		return nil, nil
+	if s.target = c.target; s.target.dir == "" {
+		return s, nil
 	}
-	s.target = c.target
-	s.dir = filepath.Join(dir, s.target.dir+"-"+s.target.suffix)
+	s.dir = filepath.Join(s.root, s.target.dir+"-"+s.target.suffix)
 	return s, ownDir(s.dir)
+}
+
+// slot waits until a child may run.
+func (c *Compiler) slot(ctx context.Context) (leave func(), err error) {
+	c.mu.Lock()
+	if c.slots == nil {
+		c.slots = make(chan struct{}, cmp.Or(max(c.Children, 0), defaultChildren))
+	}
+	slots := c.slots
+	c.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // enter waits until nobody else in this process works on the key.

@@ -48,16 +48,16 @@ func TestMain(m *testing.M) {
 			fmt.Println("hello")
 			os.Exit(0)
 		case "outside":
-			fmt.Println(`{"file":"../../secret"}`)
+			fmt.Println(`{"done":true,"file":"../../secret"}`)
 			os.Exit(0)
 		case "nothing":
-			fmt.Println(`{"file":"wazero/missing"}`)
+			fmt.Println(`{"done":true,"file":"wazero/missing"}`)
 			os.Exit(0)
 		case "newer":
 			os.Setenv(childVariable, "999")
 		}
 	}
-	if RunChild() {
+	if RunChild(Child{Work: work}) {
 		return
 	}
 	os.Exit(m.Run())
@@ -219,7 +219,7 @@ func TestChildFails(t *testing.T) {
 	}
 	children(t, count, 2)
 	leftovers(t, c)
-	if _, err := New(Config{Compiler: &Compiler{}}).Compile(context.Background(), nil, runtime.CompileOptions{}); err == nil {
+	if _, err := New(Config{Compiler: &Compiler{Dir: t.TempDir()}}).Compile(context.Background(), nil, runtime.CompileOptions{}); err == nil {
 		t.Fatal("a Compiler without a program was used")
 	}
 }

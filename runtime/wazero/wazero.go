@@ -4,10 +4,34 @@
 // Each guest gets an engine runtime of its own, so that names are isolated and
 // everything is freed when the guest is replaced. Guests are stopped by the counters
 // that admission puts into their code, which this package sets and reads.
+//
+// # Compilation
+//
+// Compiling an unknown module can take minutes and gigabytes, and cannot be stopped. So
+// the engine has a [Compiler]: a child process compiles, under limits of time and memory
+// (defaults: 10 s, 512 MiB, two children at once), and tries the guest there before this
+// process runs any of it. A program that embeds the runtime says how:
+//
+//   - Its main begins with [RunChild], and [Compiler].Program is the program itself.
+//   - Or Program is the path of another program that does so and is built from the same
+//     source.
+//   - Or there is no child: with [Config].Interpreter guests are interpreted, a few dozen
+//     times slower; with [Config].Trusted those modules alone that the operator trusts
+//     are compiled in this process.
+//
+// Program is never guessed: os.Executable of a program without the hook would start that
+// program again. A Config without any of this compiles in this process, for tests and
+// for modules of one's own.
+//
+// What a child compiled is kept in [Compiler].Dir, with its digest, and loaded only when
+// it has that digest. Whatever the folder holds, this process compiles nothing: what is
+// damaged, foreign, of another version or missing is made again in a child.
 package wazero
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -36,13 +60,20 @@ type Config struct {
 	// guests are compiled in this process, where nothing stops a module that takes the
 	// compiler minutes: admission refuses those that it recognises.
 	Compiler *Compiler
+	// Trusted, when it is not nil, names modules by the SHA-256 of what was handed in, in
+	// lower-case hex: those are compiled in this process, and not tried, whatever the
+	// fields above say.
+	Trusted func(sha256 string) bool
 }
 
 // Engine is a runtime.Engine.
-type Engine struct{ cfg Config }
+type Engine struct {
+	cfg Config
+	dir string // wazero's own cache, of a process that may compile; empty: none
+}
 
 // New makes an engine.
-func New(cfg Config) *Engine { return &Engine{cfg} }
+func New(cfg Config) *Engine { return &Engine{cfg: cfg} }
 
 // Name names the engine in errors and metrics.
 func (e *Engine) Name() string { return "wazero" }
@@ -50,14 +81,22 @@ func (e *Engine) Name() string { return "wazero" }
 // Compile compiles a guest in a runtime of its own.
 func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileOptions) (runtime.Module, error) {
 	o := options{Pages: opts.MemoryPages, Terminate: e.cfg.Deadline > 0}
-	if e.cfg.Interpreter {
+	switch {
+	case e.dir != "":
+		cache, err := wazero.NewCompilationCacheWithDir(e.dir)
+		if err != nil {
+			return nil, err
+		}
+		return e.build(ctx, ctx, wasm, o.runtimeConfig().WithCompilationCache(cache), cache, opts.Hosts)
+	case e.trusts(opts.Spec):
+		return e.build(ctx, ctx, wasm, o.runtimeConfig(), nil, opts.Hosts)
+	case e.cfg.Interpreter:
 		return e.build(ctx, ctx, wasm, o.configure(wazero.NewRuntimeConfigInterpreter()), nil, opts.Hosts)
-	}
-	if e.cfg.Compiler == nil {
+	case e.cfg.Compiler == nil:
 		return e.build(ctx, ctx, wasm, o.runtimeConfig(), nil, opts.Hosts)
 	}
 	var m runtime.Module
-	err := e.cfg.Compiler.compile(ctx, wasm, o, func(dir string) (err error) {
+	err := e.cfg.Compiler.compile(ctx, wasm, o, opts.Spec, func(dir string) (err error) {
 		if dir == "" {
 			m, err = e.build(ctx, ctx, wasm, o.configure(wazero.NewRuntimeConfigInterpreter()), nil, opts.Hosts)
 			return err
@@ -73,6 +112,14 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 		return nil, err
 	}
 	return m, nil
+}
+
+func (e *Engine) trusts(spec *runtime.GuestSpec) bool {
+	if e.cfg.Trusted == nil || spec == nil {
+		return false
+	}
+	sum := sha256.Sum256(spec.Module)
+	return e.cfg.Trusted(hex.EncodeToString(sum[:]))
 }
 
 // build makes a guest's runtime with its host modules, and compiles the guest with the

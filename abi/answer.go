@@ -93,7 +93,9 @@ func (r Reason) FromGuest() bool {
 	return r.known()
 }
 
-func (r Reason) known() bool { return r <= ReasonUnavailable }
+func (r Reason) known() bool { return r <= lastReason }
+
+const lastReason = ReasonUnknownAnchor
 
 // Result is a role's return value, taken apart.
 type Result struct {
@@ -111,7 +113,7 @@ func SplitResult(v int64) (r Result, ok bool) {
 		return r, true
 	case v < 0:
 		// -v is positive here except for the smallest value, whose uint64 is large.
-		if u := uint64(-v); u <= uint64(ReasonUnavailable) && Reason(u).FromGuest() {
+		if u := uint64(-v); u <= uint64(lastReason) && Reason(u).FromGuest() {
 			return Result{Reason: Reason(u)}, true
 		}
 		return r, false

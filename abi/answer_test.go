@@ -92,7 +92,7 @@ func TestSplitResult(t *testing.T) {
 		{0, Result{}, true},
 		{-4, Result{Reason: ReasonInvalidPayload}, true},
 		{-10, Result{}, false}, // a trap is not a guest's to claim
-		{-18, Result{}, false},
+		{-99, Result{}, false},
 		{math.MinInt64, Result{}, false},
 		{math.MinInt64 + 1, Result{}, false},
 		{1024<<32 | 40, Result{Off: 1024, Len: 40}, true},

@@ -120,6 +120,9 @@ const (
 	ReasonNotFound                 Reason = 15 // the thing asked for is not there
 	ReasonStateConflict            Reason = 16 // a compare-and-swap no longer held when the call's effects were committed
 	ReasonUnavailable              Reason = 17 // the native subsystem cannot take it now
+	ReasonIndexOff                 Reason = 18 // no lineage index is kept for the request's namespace
+	ReasonUnknownSession           Reason = 19 // the lineage index has no such session, or it is another tenant's
+	ReasonUnknownAnchor            Reason = 20 // the lineage index does not know the anchor block
 )
 
 // String returns the text that people and JSON see.
@@ -161,6 +164,12 @@ func (v Reason) String() string {
 		return "state_conflict"
 	case ReasonUnavailable:
 		return "unavailable"
+	case ReasonIndexOff:
+		return "index_off"
+	case ReasonUnknownSession:
+		return "unknown_session"
+	case ReasonUnknownAnchor:
+		return "unknown_anchor"
 	}
 	return "unknown"
 }
@@ -352,6 +361,13 @@ func (v FetchState) String() string {
 	return "unknown"
 }
 
+// LineageFlag: Flags of kvrt_session.lineage.
+type LineageFlag uint32
+
+const (
+	LineageFlagAnchor LineageFlag = 1 // anchor is given
+)
+
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 const (
 	SizeSpan   = 8
@@ -502,6 +518,61 @@ const (
 	OffFetchStatusExpiresNS   = 16 // u64: when it expires, Unix ns
 	OffFetchStatusHasSource   = 24 // u32: 0: local storage only
 	OffFetchStatusZero        = 28 // u32: 0
+)
+
+// Lineage: What kvrt_session.lineage and exclusive write: the Paths, then their blocks. Base: the buffer.
+const (
+	SizeLineage          = 16
+	OffLineageHashKind   = 0  // u32: HashKind of the blocks
+	OffLineagePathsCount = 4  // u32: at most 64
+	OffLineagePaths      = 8  // u32: offset of Path[paths_count]
+	OffLineageBlocks     = 12 // u32: of all paths together
+)
+
+// Path: A run of blocks, each the parent of the next. Base: the buffer.
+const (
+	SizePath           = 8
+	OffPathHashes      = 0 // u32: offset of u64[hashes_count], 8-byte aligned
+	OffPathHashesCount = 4 // u32: blocks, at least one
+)
+
+// Frontiers: What kvrt_session.frontiers writes: the Frontiers, then the texts of workers' ids. Base: the buffer.
+const (
+	SizeFrontiers              = 16
+	OffFrontiersHashKind       = 0  // u32: HashKind of the blocks
+	OffFrontiersFrontiersCount = 4  // u32: at least one, at most 64; in no order
+	OffFrontiersFrontiers      = 8  // u32: offset of Frontier[frontiers_count]
+	OffFrontiersZero           = 12 // u32: 0
+)
+
+// Frontier: The deepest known block of a session's chain on a worker. Base: the buffer.
+const (
+	SizeFrontier       = 40
+	OffFrontierWorker  = 0  // Node: id of the worker: integer or string
+	OffFrontierDPRank  = 16 // u32: data-parallel rank
+	OffFrontierPresent = 20 // u32: WorkerHas bits: dp_rank
+	OffFrontierHash    = 24 // u64: of the block
+	OffFrontierDepth   = 32 // u32: blocks from the root, this one included
+	OffFrontierZero    = 36 // u32: 0
+)
+
+// BlockNode: What kvrt_session.node writes.
+const (
+	SizeBlockNode         = 32
+	OffBlockNodeHash      = 0  // u64: of the block
+	OffBlockNodeParent    = 8  // u64: hash of the block before it, 0 for a root
+	OffBlockNodeHasParent = 16 // u32: 0: a root
+	OffBlockNodeHashKind  = 20 // u32: HashKind of the block
+	OffBlockNodeFrontiers = 24 // u32: that stand on it, over all sessions and workers
+	OffBlockNodeChildren  = 28 // u32: known blocks that follow it
+)
+
+// WorkerList: What kvrt_worker.list writes: the Workers, then what they refer to. Base: the buffer.
+const (
+	SizeWorkerList            = 16
+	OffWorkerListWorkersCount = 0 // u32: one for each rank of each worker
+	OffWorkerListWorkers      = 4 // u32: offset of Worker[workers_count]
+	OffWorkerListZero         = 8 // u64: 0
 )
 
 // The import modules: each is a capability that the operator grants.

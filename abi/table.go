@@ -181,6 +181,9 @@ func enums() []Enum {
 			{"NotFound", "not_found", 15, "the thing asked for is not there"},
 			{"StateConflict", "state_conflict", 16, "a compare-and-swap no longer held when the call's effects were committed"},
 			{"Unavailable", "unavailable", 17, "the native subsystem cannot take it now"},
+			{"IndexOff", "index_off", 18, "no lineage index is kept for the request's namespace"},
+			{"UnknownSession", "unknown_session", 19, "the lineage index has no such session, or it is another tenant's"},
+			{"UnknownAnchor", "unknown_anchor", 20, "the lineage index does not know the anchor block"},
 		}},
 		{"Feature", 64, true, "Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.", []EnumValue{
 			{"RawPayload", "raw_payload", 1 << 0, "actions carry the payload's bytes as they were sent"},
@@ -241,6 +244,9 @@ func enums() []Enum {
 			{"Failed", "failed", 2, "a hint is stored but the request is not served remotely"},
 			{"Finished", "finished", 3, "finished or discarded a short while ago"},
 		}},
+		{"LineageFlag", 32, true, "Flags of kvrt_session.lineage.", []EnumValue{
+			{"Anchor", "anchor", 1 << 0, "anchor is given"},
+		}},
 	}
 }
 
@@ -249,7 +255,7 @@ func records() []Record {
 	u32 := func(name string, off int, doc string) Field { return Field{name, off, "u32", doc} }
 	u64 := func(name string, off int, doc string) Field { return Field{name, off, "u64", doc} }
 	node := func(name string, off int, doc string) Field { return Field{name, off, "Node", doc} }
-	return []Record{
+	return append([]Record{
 		{"Span", 8, "A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.", []Field{
 			u32("off", 0, "where it begins"), u32("len", 4, "bytes")}},
 		{"Node", 16, "One value of a payload tree. Offsets are relative to the base of the record that holds the tree's root.", []Field{
@@ -300,5 +306,5 @@ func records() []Record {
 		{"FetchStatus", 32, "What kvrt_fetch.status writes.", []Field{
 			u32("state", 0, "FetchState"), u32("hashes", 4, "distinct block hashes of the live hint"),
 			u64("submitted_ns", 8, "when the first hint came, Unix ns"), u64("expires_ns", 16, "when it expires, Unix ns"), u32("has_source", 24, "0: local storage only"), u32("zero", 28, "0")}},
-	}
+	}, sessionRecords()...)
 }

@@ -41,10 +41,11 @@ def results():
     h = "kvrt_handle"
     v("handle-0", "accepted unchanged", h, 0, ACCEPTED)
     v("handle-reason", "rejected with invalid_payload", h, -4, rejected(4))
-    v("handle-reason-last", "rejected with unavailable", h, -17, rejected(17))
+    v("handle-reason-17", "rejected with unavailable", h, -17, rejected(17))
+    v("handle-reason-last", "rejected with unknown_anchor", h, -20, rejected(20))
     for n in -10, -11, -12, -13:
         v(f"handle{n}", "a reason that only the host can give", h, n, rejected(9))
-    v("handle-18", "unknown reason", h, -18, rejected(9))
+    v("handle-99", "unknown reason", h, -99, rejected(9))
     v("handle-minus-2-31", "unknown reason", h, -(1 << 31), rejected(9))
     v("handle-minus-2-32-4", "unknown reason: not cut to 32 bits", h, -(1 << 32) - 4, rejected(9))
     v("handle-least", "unknown reason: -2^63 has no positive", h, -(1 << 63), rejected(9))
@@ -192,4 +193,161 @@ def calls():
     v("fetch-status-wraps", "offset + length wraps in 32 bits", fetch, "status", [0xFFFFFFF0, 32], -4, **live)
     v("fetch-status-none", "no hint of this request", fetch, "status", [AT, 32], 32, runs((AT, b"\xaa" * 32)),
       after=[{"at": AT, "hex": bytes(32).hex(), "record": "FetchStatus", "value": none}], host={"request_id": "r-1", "fetch": none})  # fmt: skip
+    lineages(v, dirty)
+    workers(v, dirty)
     return out
+
+
+def told(node, rank=None):
+    """A worker as the vectors' host tells it."""
+    return {"worker": node, **({} if rank is None else {"dp_rank": str(rank)})}
+
+
+SEVEN, MINUS, NAMED = {"u64": "7"}, {"i64": "-1"}, {"string": "worker-b"}
+NONE = (1 << 32) - 1  # dp_rank -1
+
+
+def lineages(v, dirty):
+    session = "kvrt_session"
+
+    def path(name, worker, hashes, tenant="t"):
+        return {"session": name, "tenant": tenant, **worker, "hashes": [str(h) for h in hashes]}
+
+    trunk = [HASHES[-1], 0, HASHES[2]]
+    index = {"hash_kind": "1", "paths": [
+        path("s", told(SEVEN, 0), [*trunk, 11, 12]),
+        path("s", told(SEVEN, 0), [*trunk, 21]),
+        path("s", told(SEVEN), trunk[:1]),
+        path("s", told(NAMED, 3), trunk),
+        path("other", told(SEVEN, 0), trunk[:2]),
+        path("theirs", told(SEVEN, 0), [99], "u"),
+    ]}  # fmt: skip
+    host = {"host": {"tenant": "t", "lineage": index}}
+    off = {"host": {"tenant": "t"}}
+    seven, named, minus = (layout.node(3, 0, 7), layout.node(7, 8, 3072), layout.node(4, 0, (1 << 64) - 1))
+    memory = runs((AT, b"s"), (AT + 8, b"other"), (AT + 16, b"theirs"), (2048, seven), (2064, named), (2080, minus), (2096, layout.node(1)), (3072, b"worker-b"))
+    buf = 8192
+
+    def lineage(paths):
+        value = {"hash_kind": "1", "paths": [{"hashes": [str(h) for h in p]} for p in paths], "blocks": str(sum(map(len, paths)))}
+        return "Lineage", layout.lineage(value), value
+
+    def write(name, what, function, args, record, at=buf, cap=4096, room=None, given=host, memory=memory):
+        kind, data, value = record
+        after = [{"at": at, "hex": data.hex(), "record": kind, "value": value}]
+        v("session-" + name, what, session, function, [*args, at, cap], len(data), memory, after, **given)
+
+    def fail(name, what, function, args, result, given=host):
+        v("session-" + name, what, session, function, args, result, memory, **given)
+
+    s7, s = [AT, 1, 2048, 0], [AT, 1]
+    both = lineage([[*trunk, 11, 12], [*trunk, 21]])
+    write("lineage", "two branches", "lineage", [*s7, 0, 0], both)
+    write("lineage-dirty", "only 32 bits count", "lineage", [dirty | AT, dirty | 1, dirty | 2048, dirty, 5, dirty], both)
+    write("lineage-exact", "", "lineage", [*s7, 0, 0], both, cap=len(both[1]))
+    write("lineage-at-end", "", "lineage", [*s7, 0, 0], both, at=SIZE - len(both[1]), cap=len(both[1]))
+    write("lineage-unaligned", "a buffer lies anywhere", "lineage", [*s7, 0, 0], both, at=buf + 3)
+    fail("lineage-small", "nothing is written, the length comes back", "lineage", [*s7, 0, 0, buf, len(both[1]) - 1], len(both[1]))
+    fail("lineage-ask", "no buffer: the length comes back", "lineage", [*s7, 0, 0, 0, 0], len(both[1]))
+    write("lineage-no-rank", "a rank that nobody told is not rank 0", "lineage", [AT, 1, 2048, NONE, 0, 0], lineage([trunk[:1]]))
+    write("lineage-named", "a worker by its text", "lineage", [AT, 1, 2064, 3, 0, 0], lineage([trunk]))
+    write("lineage-none", "the session has nothing on this worker", "lineage", [AT, 1, 2064, 0, 0, 0], lineage([]))
+    write("lineage-no-worker", "nor on one that nobody knows", "lineage", [AT, 1, 2080, 0, 0, 0], lineage([]))
+    write("lineage-anchor", "paths begin at it", "lineage", [*s7, 0, 1], lineage([[*trunk[1:], 11, 12], [*trunk[1:], 21]]))
+    write("lineage-anchor-branch", "the path without it is left out", "lineage", [*s7, 11, 1], lineage([[11, 12]]))
+    write("lineage-anchor-none", "on no path", "lineage", [*s7, 99, 1], lineage([]))
+    fail("lineage-anchor-unknown", "", "lineage", [*s7, 12345, 1, buf, 4096], -20)
+    fail("lineage-anchor-first", "an unknown anchor is told before an unknown session", "lineage", [AT, 2, 2048, 0, 12345, 1, buf, 4096], -20)
+    fail("lineage-unknown", "", "lineage", [AT, 2, 2048, 0, 0, 0, buf, 4096], -19)
+    fail("lineage-tenant", "another tenant's session is unknown", "lineage", [AT + 16, 6, 2048, 0, 0, 0, buf, 4096], -19)
+    fail("lineage-off", "", "lineage", [*s7, 12345, 1, buf, 4096], -18, off)
+    fail("lineage-flags", "unknown flag", "lineage", [*s7, 0, 2, buf, 4096], -4)
+    fail("lineage-worker", "neither an integer nor a string", "lineage", [AT, 1, 2096, 0, 0, 0, buf, 4096], -4)
+    fail("lineage-worker-outside", "", "lineage", [AT, 1, SIZE - 15, 0, 0, 0, buf, 4096], -4)
+    fail("lineage-session-outside", "", "lineage", [SIZE - 1, 2, 2048, 0, 0, 0, buf, 4096], -4)
+    fail("lineage-session-wraps", "offset + length wraps in 32 bits", "lineage", [0xFFFFFFFF, 2, 2048, 0, 0, 0, buf, 4096], -4)
+    fail("lineage-outside", "", "lineage", [*s7, 0, 0, SIZE - 8, 16], -4)
+
+    write("exclusive", "the trunk is held by another session up to its second block", "exclusive", s7, lineage([[trunk[2], 11, 12], [21]]))
+    write("exclusive-all", "on this worker nobody else has any", "exclusive", [AT, 1, 2064, 3], lineage([trunk]))
+    write("exclusive-none", "all of it is on a path of the first session", "exclusive", [AT + 8, 5, 2048, 0], lineage([]))
+    fail("exclusive-unknown", "", "exclusive", [AT, 2, 2048, 0, buf, 4096], -19)
+    fail("exclusive-off", "", "exclusive", [*s7, buf, 4096], -18, off)
+    fail("exclusive-small", "nothing is written, the length comes back", "exclusive", [*s7, buf, 16], 16 + 16 + 32)
+
+    def front(worker, rank, block, depth):
+        return {"worker": worker, "dp_rank": str(rank or 0), "present": "0" if rank is None else "1", "hash": str(block), "depth": str(depth)}
+
+    fronts = {"hash_kind": "1", "frontiers": [front(SEVEN, 0, 12, 5), front(SEVEN, 0, 21, 4), front(SEVEN, None, trunk[0], 1), front(NAMED, 3, trunk[2], 3)]}
+    record = "Frontiers", layout.frontiers(fronts), fronts
+    write("frontiers", "", "frontiers", s, record)
+    write("frontiers-dirty", "only 32 bits count", "frontiers", [dirty | AT, dirty | 1], record)
+    fail("frontiers-small", "nothing is written, the length comes back", "frontiers", [*s, buf, len(record[1]) - 1], len(record[1]))
+    fail("frontiers-unknown", "", "frontiers", [AT, 0, buf, 4096], -19)
+    fail("frontiers-tenant", "another tenant's session is unknown", "frontiers", [AT + 16, 6, buf, 4096], -19)
+    fail("frontiers-off", "", "frontiers", [*s, buf, 4096], -18, off)
+    fail("frontiers-outside", "", "frontiers", [*s, SIZE, 1], -4)
+
+    def block(name, what, h, parent, fronts, children):
+        value = {"hash": str(h), "parent": str(parent or 0), "has_parent": str(int(parent is not None)), "hash_kind": "1", "frontiers": str(fronts), "children": str(children)}
+        write("node" + name, what, "node", [h], ("BlockNode", layout.block_node(value), value))
+
+    block("", "a branch", trunk[2], trunk[1], 1, 2)
+    block("-root", "", trunk[0], None, 1, 1)
+    block("-0", "0 is a hash like any other", 0, trunk[0], 1, 1)
+    block("-leaf", "", 12, 11, 1, 0)
+    fail("node-unknown", "", "node", [12345, buf, 4096], -15)
+    fail("node-off", "", "node", [12, buf, 4096], -18, off)
+    fail("node-small", "nothing is written, the length comes back", "node", [12, buf, 31], 32)
+    fail("node-outside", "", "node", [12, SIZE - 31, 32], -4)
+
+
+def workers(v, dirty):
+    module = "kvrt_worker"
+    fleet = [
+        {"id": MINUS, "type": "decode", "ranks": [{"source": ""}]},
+        {"id": SEVEN, "type": "prefill", "capabilities": ["kv.fetch", "kv.retain"], "ranks": [{"rank": "0", "source": "tcp://a:1"}, {"rank": "1", "source": "tcp://a:2"}]},
+        {"id": NAMED, "type": "", "capabilities": [], "ranks": [{"source": "tcp://b:1"}]},
+    ]  # fmt: skip
+    host = {"host": {"workers": fleet}}
+    memory = runs((2048, layout.node(3, 0, 7)), (2064, layout.node(7, 8, 3072)), (2080, layout.node(4, 0, (1 << 64) - 1)), (2096, layout.node(3, 0, 8)),
+                  (2112, layout.node(7, 8, SIZE - 4)), (3072, b"worker-b"))  # fmt: skip
+    buf = 8192
+
+    def value(node, rank, kind, source, capabilities):
+        present = (rank is not None) | 2 * (capabilities is not None)
+        return {"id": node, "dp_rank": str(rank or 0), "present": str(present), "worker_type": kind, "source_control_endpoint": source,
+                "capabilities": capabilities, "matched_gpu": "0", "matched_cpu": "0", "matched_disk": "0", "matched_external": "0"}  # fmt: skip
+
+    def get(name, what, args, val, at=buf):
+        data = layout.one_worker(val)
+        v("worker-get" + name, what, module, "get", [*args, at, 512], len(data), memory, [{"at": at, "hex": data.hex(), "record": "Worker", "value": val}], **host)
+
+    def fail(name, what, function, args, result):
+        v("worker-" + name, what, module, function, args, result, memory, **host)
+
+    both = ["kv.fetch", "kv.retain"]
+    first, second = value(SEVEN, 0, "prefill", "tcp://a:1", both), value(SEVEN, 1, "prefill", "tcp://a:2", both)
+    minus, named = value(MINUS, None, "decode", None, None), value(NAMED, None, None, "tcp://b:1", [])
+    get("", "", [2048, 1], second)
+    get("-dirty", "only 32 bits count", [dirty | 2048, dirty], first)
+    get("-no-rank", "what holds for all ranks", [2048, NONE], value(SEVEN, None, "prefill", None, both))
+    get("-named", "no capability is listed", [2064, NONE], named)
+    get("-negative", "capabilities were not told", [2080, NONE], minus)
+    get("-unaligned", "a buffer lies anywhere", [2080, NONE], minus, at=buf + 1)
+    fail("get-rank", "there is no such rank", "get", [2048, 2, buf, 512], -15)
+    fail("get-rank-0", "a rank that nobody told is not rank 0", "get", [2064, 0, buf, 512], -15)
+    fail("get-unknown", "", "get", [2096, NONE, buf, 512], -15)
+    fail("get-tag", "neither an integer nor a string", "get", [0, NONE, buf, 512], -4)
+    fail("get-text-outside", "", "get", [2112, NONE, buf, 512], -4)
+    fail("get-node-outside", "", "get", [SIZE - 8, NONE, buf, 512], -4)
+    fail("get-small", "nothing is written, the length comes back", "get", [2080, NONE, buf, 71], len(layout.one_worker(minus)))
+    fail("get-outside", "", "get", [2080, NONE, SIZE - 71, 72], -4)
+    everybody = {"workers": [minus, first, second, named]}
+    data = layout.worker_list(everybody)
+    v("worker-list", "by id and rank", module, "list", [buf, 4096], len(data), memory,
+      [{"at": buf, "hex": data.hex(), "record": "WorkerList", "value": everybody}], **host)  # fmt: skip
+    fail("list-small", "nothing is written, the length comes back", "list", [buf, len(data) - 1], len(data))
+    fail("list-outside", "", "list", [SIZE - 15, 16], -4)
+    v("worker-list-empty", "no worker is known", module, "list", [buf, 16], 16, after=[
+        {"at": buf, "hex": layout.worker_list({"workers": []}).hex(), "record": "WorkerList", "value": {"workers": []}}])  # fmt: skip

@@ -213,3 +213,41 @@ def fetch_status(v):
         u32(int(v["state"])) + u32(int(v["hashes"])) + u64(int(v["submitted_ns"])) + u64(int(v["expires_ns"]))
         + u32(int(v["has_source"])) + u32(0)
     )  # fmt: skip
+
+
+def lineage(v):
+    b = Base(16)
+    at = b.run(bytes(8 * len(v["paths"])), 8)
+    b.put(0, u32(int(v["hash_kind"])) + u32(len(v["paths"])) + u32(at) + u32(int(v["blocks"])))
+    for i, path in enumerate(v["paths"]):
+        hashes = b"".join(u64(int(h)) for h in path["hashes"])
+        b.put(at + 8 * i, u32(b.run(hashes, 8)) + u32(len(path["hashes"])))
+    return b.done()
+
+
+def frontiers(v):
+    b = Base(16)
+    at = b.run(bytes(40 * len(v["frontiers"])), 8)
+    b.put(0, u32(int(v["hash_kind"])) + u32(len(v["frontiers"])) + u32(at))
+    for i, f in enumerate(v["frontiers"]):
+        b.put(at + 40 * i, b.tree(f["worker"]) + u32(int(f["dp_rank"])) + u32(int(f["present"])) + u64(int(f["hash"])) + u32(int(f["depth"])))
+    return b.done()
+
+
+def block_node(v):
+    return u64(int(v["hash"])) + u64(int(v["parent"])) + b"".join(u32(int(v[k])) for k in ("has_parent", "hash_kind", "frontiers", "children"))
+
+
+def one_worker(v):
+    b = Base(64)
+    worker(b, 0, v)
+    return b.done()
+
+
+def worker_list(v):
+    b = Base(16)
+    at = b.run(bytes(64 * len(v["workers"])), 8)
+    b.put(0, u32(len(v["workers"])) + u32(at))
+    for i, w in enumerate(v["workers"]):
+        worker(b, at + 64 * i, w)
+    return b.done()

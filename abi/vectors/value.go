@@ -24,6 +24,10 @@ var lists = map[string]map[string]struct {
 	"EnvelopeFrame": {"actions": {"count", "Action"}},
 	"ContextFrame":  {"candidates": {"candidates_count", "Worker"}, "block_hashes": {"block_hashes_count", "u64"}},
 	"Worker":        {"capabilities": {"capabilities_count", "Span"}},
+	"Lineage":       {"paths": {"paths_count", "Path"}},
+	"Path":          {"hashes": {"hashes_count", "u64"}},
+	"Frontiers":     {"frontiers": {"frontiers_count", "Frontier"}},
+	"WorkerList":    {"workers": {"workers_count", "Worker"}},
 }
 
 // Value returns what a record says, as encoding/json would decode it.
@@ -116,8 +120,12 @@ func (r *Reader) list(base []byte, at, countAt uint32, elem string) (any, error)
 			out = append(out, strconv.FormatUint(abi.U64(base, off+8*i), 10))
 		case "Span":
 			out = append(out, r.text(base, off+8*i))
-		case "Worker":
-			w, err := r.record(elem, base, off+abi.SizeWorker*i)
+		case "Worker", "Path", "Frontier":
+			rec, err := r.find(elem)
+			if err != nil {
+				return nil, err
+			}
+			w, err := r.record(elem, base, off+uint32(rec.Size)*i)
 			if err != nil {
 				return nil, err
 			}

@@ -44,10 +44,13 @@ func (h *Hex) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Run is bytes in guest memory.
+// Run is bytes in guest memory. Where they are a record, Value is what they say; its
+// runs may lie in another order.
 type Run struct {
-	At  uint32
-	Hex Hex
+	At     uint32
+	Hex    Hex
+	Record string
+	Value  any
 }
 
 // Memory is a guest's memory: zero but for the runs.
@@ -107,6 +110,39 @@ type Host struct {
 	RequestID      string   `json:"request_id"`
 	AllowedSources []string `json:"allowed_sources"`
 	Fetch          *Fetch
+	Tenant         string   // of the request
+	Lineage        *Lineage // nil: the index is off
+	Workers        []Worker // the catalogue
+}
+
+// Lineage is what the lineage index knows. Paths are in the order in which they were
+// stored.
+type Lineage struct {
+	HashKind Int `json:"hash_kind"`
+	Paths    []struct {
+		Session, Tenant string
+		Worker          WorkerID
+		DPRank          *Uint `json:"dp_rank"`
+		Hashes          []Uint
+	}
+}
+
+// WorkerID is one of its fields.
+type WorkerID struct {
+	U64    *Uint
+	I64    *Int
+	String string
+}
+
+// Worker is a worker of the catalogue.
+type Worker struct {
+	ID           WorkerID
+	Type         string
+	Capabilities *[]string // nil: it did not tell
+	Ranks        []struct {
+		Rank   *Uint // nil: none was told
+		Source string
+	}
 }
 
 // Fetch is a request in the fetch hint store.

@@ -72,8 +72,14 @@ func TestVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range calls {
-		if c.Module == abi.ModuleFetch && c.Function == "status" {
-			r.saw("FetchStatus")
+		for _, run := range c.After {
+			if run.Record == "" {
+				continue
+			}
+			got, err := r.Value(run.Record, run.Hex)
+			if err != nil || !reflect.DeepEqual(got, run.Value) {
+				t.Errorf("%s: %v\ngot  %v\nwant %v", c.Name, err, got, run.Value)
+			}
 		}
 	}
 	for _, rec := range r.Table.Records {

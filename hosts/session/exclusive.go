@@ -2,7 +2,7 @@ package session
 
 // exclusiveSteps bounds how many segments and frontiers one Exclusive looks at. What is
 // past it counts as held by another session.
-const exclusiveSteps = 1 << 16
+const exclusiveSteps = 1 << 13
 
 // Exclusive finds the blocks that, on a worker, only this session holds: they are on a
 // path of the session and on no other session's path there. What other workers hold does

@@ -110,6 +110,8 @@ func cParams(f abi.Function) string {
 			typ = "const uint64_t *"
 		case writeBytes:
 			typ = "void *"
+		case readNode:
+			typ = "const kvrt_node_t *"
 		case noPointer:
 			if q.Type == abi.I32 { // lengths, flags and the like are unsigned
 				typ = "uint32_t "

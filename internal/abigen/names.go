@@ -74,12 +74,16 @@ const (
 	readBytes          // NAME with NAME_len
 	readU64s           // NAME with NAME_count
 	writeBytes         // buf with cap
+	readNode           // worker: a Node whose text is an offset in memory
 )
 
 // pointerOf tells whether parameter i of f is an offset into the guest's memory.
 func pointerOf(f abi.Function, i int) pointer {
 	p := f.Params[i]
-	if i+1 == len(f.Params) {
+	switch {
+	case p.Name == "worker" && p.Type == abi.I32:
+		return readNode
+	case i+1 == len(f.Params):
 		return noPointer
 	}
 	switch f.Params[i+1].Name {

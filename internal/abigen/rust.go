@@ -80,6 +80,8 @@ func rustParams(f abi.Function) string {
 			typ = "*const u64"
 		case writeBytes:
 			typ = "*mut u8"
+		case readNode:
+			typ = "*const super::Node"
 		case noPointer:
 			if q.Type == abi.I32 {
 				typ = "u32"

@@ -70,6 +70,8 @@ func zigType(f abi.Function, i int) string {
 		return "[*]const u64"
 	case writeBytes:
 		return "[*]u8"
+	case readNode:
+		return "*const Node"
 	}
 	if f.Params[i].Type == abi.I32 {
 		return "u32"

@@ -49,6 +49,9 @@ export const REASON_REQUEST_FINISHED: u32 = 14; // the request was finished or d
 export const REASON_NOT_FOUND: u32 = 15; // the thing asked for is not there
 export const REASON_STATE_CONFLICT: u32 = 16; // a compare-and-swap no longer held when the call's effects were committed
 export const REASON_UNAVAILABLE: u32 = 17; // the native subsystem cannot take it now
+export const REASON_INDEX_OFF: u32 = 18; // no lineage index is kept for the request's namespace
+export const REASON_UNKNOWN_SESSION: u32 = 19; // the lineage index has no such session, or it is another tenant's
+export const REASON_UNKNOWN_ANCHOR: u32 = 20; // the lineage index does not know the anchor block
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 export const FEATURE_RAW_PAYLOAD: u64 = 1; // actions carry the payload's bytes as they were sent
@@ -108,6 +111,9 @@ export const FETCH_STATE_NONE: u32 = 0; // no hint, or an expired one
 export const FETCH_STATE_LIVE: u32 = 1; // a hint is stored and usable
 export const FETCH_STATE_FAILED: u32 = 2; // a hint is stored but the request is not served remotely
 export const FETCH_STATE_FINISHED: u32 = 3; // finished or discarded a short while ago
+
+// LineageFlag: Flags of kvrt_session.lineage.
+export const LINEAGE_FLAG_ANCHOR: u32 = 1; // anchor is given
 
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 export const SIZE_SPAN: usize = 8;
@@ -239,6 +245,49 @@ export const OFF_FETCH_STATUS_EXPIRES_NS: usize = 16; // u64: when it expires, U
 export const OFF_FETCH_STATUS_HAS_SOURCE: usize = 24; // u32: 0: local storage only
 export const OFF_FETCH_STATUS_ZERO: usize = 28; // u32: 0
 
+// Lineage: What kvrt_session.lineage and exclusive write: the Paths, then their blocks. Base: the buffer.
+export const SIZE_LINEAGE: usize = 16;
+export const OFF_LINEAGE_HASH_KIND: usize = 0; // u32: HashKind of the blocks
+export const OFF_LINEAGE_PATHS_COUNT: usize = 4; // u32: at most 64
+export const OFF_LINEAGE_PATHS: usize = 8; // u32: offset of Path[paths_count]
+export const OFF_LINEAGE_BLOCKS: usize = 12; // u32: of all paths together
+
+// Path: A run of blocks, each the parent of the next. Base: the buffer.
+export const SIZE_PATH: usize = 8;
+export const OFF_PATH_HASHES: usize = 0; // u32: offset of u64[hashes_count], 8-byte aligned
+export const OFF_PATH_HASHES_COUNT: usize = 4; // u32: blocks, at least one
+
+// Frontiers: What kvrt_session.frontiers writes: the Frontiers, then the texts of workers' ids. Base: the buffer.
+export const SIZE_FRONTIERS: usize = 16;
+export const OFF_FRONTIERS_HASH_KIND: usize = 0; // u32: HashKind of the blocks
+export const OFF_FRONTIERS_FRONTIERS_COUNT: usize = 4; // u32: at least one, at most 64; in no order
+export const OFF_FRONTIERS_FRONTIERS: usize = 8; // u32: offset of Frontier[frontiers_count]
+export const OFF_FRONTIERS_ZERO: usize = 12; // u32: 0
+
+// Frontier: The deepest known block of a session's chain on a worker. Base: the buffer.
+export const SIZE_FRONTIER: usize = 40;
+export const OFF_FRONTIER_WORKER: usize = 0; // Node: id of the worker: integer or string
+export const OFF_FRONTIER_DP_RANK: usize = 16; // u32: data-parallel rank
+export const OFF_FRONTIER_PRESENT: usize = 20; // u32: WorkerHas bits: dp_rank
+export const OFF_FRONTIER_HASH: usize = 24; // u64: of the block
+export const OFF_FRONTIER_DEPTH: usize = 32; // u32: blocks from the root, this one included
+export const OFF_FRONTIER_ZERO: usize = 36; // u32: 0
+
+// BlockNode: What kvrt_session.node writes.
+export const SIZE_BLOCK_NODE: usize = 32;
+export const OFF_BLOCK_NODE_HASH: usize = 0; // u64: of the block
+export const OFF_BLOCK_NODE_PARENT: usize = 8; // u64: hash of the block before it, 0 for a root
+export const OFF_BLOCK_NODE_HAS_PARENT: usize = 16; // u32: 0: a root
+export const OFF_BLOCK_NODE_HASH_KIND: usize = 20; // u32: HashKind of the block
+export const OFF_BLOCK_NODE_FRONTIERS: usize = 24; // u32: that stand on it, over all sessions and workers
+export const OFF_BLOCK_NODE_CHILDREN: usize = 28; // u32: known blocks that follow it
+
+// WorkerList: What kvrt_worker.list writes: the Workers, then what they refer to. Base: the buffer.
+export const SIZE_WORKER_LIST: usize = 16;
+export const OFF_WORKER_LIST_WORKERS_COUNT: usize = 0; // u32: one for each rank of each worker
+export const OFF_WORKER_LIST_WORKERS: usize = 4; // u32: offset of Worker[workers_count]
+export const OFF_WORKER_LIST_ZERO: usize = 8; // u64: 0
+
 // 1 when a line of this Level would be kept, else 0.
 // @ts-ignore: decorator
 @external("kvrt_log", "enabled")
@@ -278,3 +327,33 @@ export declare function kvrt_fetch_finish(aborted: u32): i32;
 // @ts-ignore: decorator
 @external("kvrt_fetch", "status")
 export declare function kvrt_fetch_status(buf: usize, cap: u32): i64;
+
+// Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session.
+// @ts-ignore: decorator
+@external("kvrt_session", "frontiers")
+export declare function kvrt_session_frontiers(session: usize, session_len: u32, buf: usize, cap: u32): i64;
+
+// Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order.
+// @ts-ignore: decorator
+@external("kvrt_session", "lineage")
+export declare function kvrt_session_lineage(session: usize, session_len: u32, worker: usize, dp_rank: u32, anchor: i64, flags: u32, buf: usize, cap: u32): i64;
+
+// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage.
+// @ts-ignore: decorator
+@external("kvrt_session", "exclusive")
+export declare function kvrt_session_exclusive(session: usize, session_len: u32, worker: usize, dp_rank: u32, buf: usize, cap: u32): i64;
+
+// Writes a BlockNode. Returns its length, or index_off, or not_found.
+// @ts-ignore: decorator
+@external("kvrt_session", "node")
+export declare function kvrt_session_node(hash: i64, buf: usize, cap: u32): i64;
+
+// Writes a Worker of the catalogue; the buffer is its base, and what is known of one request only (matched_...) is absent. worker: a Node, its text an offset in memory. dp_rank -1: of a worker with ranks, what holds for all of them. Returns its length, or not_found.
+// @ts-ignore: decorator
+@external("kvrt_worker", "get")
+export declare function kvrt_worker_get(worker: usize, dp_rank: u32, buf: usize, cap: u32): i64;
+
+// Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length.
+// @ts-ignore: decorator
+@external("kvrt_worker", "list")
+export declare function kvrt_worker_list(buf: usize, cap: u32): i64;

@@ -79,6 +79,9 @@ enum {
 	KVRT_REASON_NOT_FOUND = 15, /* the thing asked for is not there */
 	KVRT_REASON_STATE_CONFLICT = 16, /* a compare-and-swap no longer held when the call's effects were committed */
 	KVRT_REASON_UNAVAILABLE = 17, /* the native subsystem cannot take it now */
+	KVRT_REASON_INDEX_OFF = 18, /* no lineage index is kept for the request's namespace */
+	KVRT_REASON_UNKNOWN_SESSION = 19, /* the lineage index has no such session, or it is another tenant's */
+	KVRT_REASON_UNKNOWN_ANCHOR = 20, /* the lineage index does not know the anchor block */
 };
 
 /* Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored. */
@@ -151,6 +154,9 @@ enum {
 	KVRT_FETCH_STATE_FAILED = 2, /* a hint is stored but the request is not served remotely */
 	KVRT_FETCH_STATE_FINISHED = 3, /* finished or discarded a short while ago */
 };
+
+/* LineageFlag: Flags of kvrt_session.lineage. */
+#define KVRT_LINEAGE_FLAG_ANCHOR UINT32_C(1) /* anchor is given */
 
 /* Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty. */
 typedef struct {
@@ -401,6 +407,86 @@ KVRT_ASSERT(offsetof(kvrt_fetch_status_t, expires_ns) == 16);
 KVRT_ASSERT(offsetof(kvrt_fetch_status_t, has_source) == 24);
 KVRT_ASSERT(offsetof(kvrt_fetch_status_t, zero) == 28);
 
+/* Lineage: What kvrt_session.lineage and exclusive write: the Paths, then their blocks. Base: the buffer. */
+typedef struct {
+	uint32_t hash_kind; /* 0: HashKind of the blocks */
+	uint32_t paths_count; /* 4: at most 64 */
+	uint32_t paths; /* 8: offset of Path[paths_count] */
+	uint32_t blocks; /* 12: of all paths together */
+} kvrt_lineage_t;
+KVRT_ASSERT(sizeof(kvrt_lineage_t) == 16);
+KVRT_ASSERT(offsetof(kvrt_lineage_t, hash_kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_lineage_t, paths_count) == 4);
+KVRT_ASSERT(offsetof(kvrt_lineage_t, paths) == 8);
+KVRT_ASSERT(offsetof(kvrt_lineage_t, blocks) == 12);
+
+/* Path: A run of blocks, each the parent of the next. Base: the buffer. */
+typedef struct {
+	uint32_t hashes; /* 0: offset of u64[hashes_count], 8-byte aligned */
+	uint32_t hashes_count; /* 4: blocks, at least one */
+} kvrt_path_t;
+KVRT_ASSERT(sizeof(kvrt_path_t) == 8);
+KVRT_ASSERT(offsetof(kvrt_path_t, hashes) == 0);
+KVRT_ASSERT(offsetof(kvrt_path_t, hashes_count) == 4);
+
+/* Frontiers: What kvrt_session.frontiers writes: the Frontiers, then the texts of workers' ids. Base: the buffer. */
+typedef struct {
+	uint32_t hash_kind; /* 0: HashKind of the blocks */
+	uint32_t frontiers_count; /* 4: at least one, at most 64; in no order */
+	uint32_t frontiers; /* 8: offset of Frontier[frontiers_count] */
+	uint32_t zero; /* 12: 0 */
+} kvrt_frontiers_t;
+KVRT_ASSERT(sizeof(kvrt_frontiers_t) == 16);
+KVRT_ASSERT(offsetof(kvrt_frontiers_t, hash_kind) == 0);
+KVRT_ASSERT(offsetof(kvrt_frontiers_t, frontiers_count) == 4);
+KVRT_ASSERT(offsetof(kvrt_frontiers_t, frontiers) == 8);
+KVRT_ASSERT(offsetof(kvrt_frontiers_t, zero) == 12);
+
+/* Frontier: The deepest known block of a session's chain on a worker. Base: the buffer. */
+typedef struct {
+	kvrt_node_t worker; /* 0: id of the worker: integer or string */
+	uint32_t dp_rank; /* 16: data-parallel rank */
+	uint32_t present; /* 20: WorkerHas bits: dp_rank */
+	uint64_t hash; /* 24: of the block */
+	uint32_t depth; /* 32: blocks from the root, this one included */
+	uint32_t zero; /* 36: 0 */
+} kvrt_frontier_t;
+KVRT_ASSERT(sizeof(kvrt_frontier_t) == 40);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, worker) == 0);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, dp_rank) == 16);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, present) == 20);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, hash) == 24);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, depth) == 32);
+KVRT_ASSERT(offsetof(kvrt_frontier_t, zero) == 36);
+
+/* BlockNode: What kvrt_session.node writes. */
+typedef struct {
+	uint64_t hash; /* 0: of the block */
+	uint64_t parent; /* 8: hash of the block before it, 0 for a root */
+	uint32_t has_parent; /* 16: 0: a root */
+	uint32_t hash_kind; /* 20: HashKind of the block */
+	uint32_t frontiers; /* 24: that stand on it, over all sessions and workers */
+	uint32_t children; /* 28: known blocks that follow it */
+} kvrt_block_node_t;
+KVRT_ASSERT(sizeof(kvrt_block_node_t) == 32);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, hash) == 0);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, parent) == 8);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, has_parent) == 16);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, hash_kind) == 20);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, frontiers) == 24);
+KVRT_ASSERT(offsetof(kvrt_block_node_t, children) == 28);
+
+/* WorkerList: What kvrt_worker.list writes: the Workers, then what they refer to. Base: the buffer. */
+typedef struct {
+	uint32_t workers_count; /* 0: one for each rank of each worker */
+	uint32_t workers; /* 4: offset of Worker[workers_count] */
+	uint64_t zero; /* 8: 0 */
+} kvrt_worker_list_t;
+KVRT_ASSERT(sizeof(kvrt_worker_list_t) == 16);
+KVRT_ASSERT(offsetof(kvrt_worker_list_t, workers_count) == 0);
+KVRT_ASSERT(offsetof(kvrt_worker_list_t, workers) == 4);
+KVRT_ASSERT(offsetof(kvrt_worker_list_t, zero) == 8);
+
 /* Host functions. An import is a capability that the operator grants. */
 
 /* 1 when a line of this Level would be kept, else 0. */
@@ -434,6 +520,30 @@ int32_t kvrt_fetch_finish(uint32_t aborted);
 /* Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length. */
 KVRT_IMPORT("kvrt_fetch", "status")
 int64_t kvrt_fetch_status(void *buf, uint32_t cap);
+
+/* Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session. */
+KVRT_IMPORT("kvrt_session", "frontiers")
+int64_t kvrt_session_frontiers(const void *session, uint32_t session_len, void *buf, uint32_t cap);
+
+/* Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order. */
+KVRT_IMPORT("kvrt_session", "lineage")
+int64_t kvrt_session_lineage(const void *session, uint32_t session_len, const kvrt_node_t *worker, uint32_t dp_rank, int64_t anchor, uint32_t flags, void *buf, uint32_t cap);
+
+/* Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. */
+KVRT_IMPORT("kvrt_session", "exclusive")
+int64_t kvrt_session_exclusive(const void *session, uint32_t session_len, const kvrt_node_t *worker, uint32_t dp_rank, void *buf, uint32_t cap);
+
+/* Writes a BlockNode. Returns its length, or index_off, or not_found. */
+KVRT_IMPORT("kvrt_session", "node")
+int64_t kvrt_session_node(int64_t hash, void *buf, uint32_t cap);
+
+/* Writes a Worker of the catalogue; the buffer is its base, and what is known of one request only (matched_...) is absent. worker: a Node, its text an offset in memory. dp_rank -1: of a worker with ranks, what holds for all of them. Returns its length, or not_found. */
+KVRT_IMPORT("kvrt_worker", "get")
+int64_t kvrt_worker_get(const kvrt_node_t *worker, uint32_t dp_rank, void *buf, uint32_t cap);
+
+/* Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length. */
+KVRT_IMPORT("kvrt_worker", "list")
+int64_t kvrt_worker_list(void *buf, uint32_t cap);
 
 #ifdef __cplusplus
 }

@@ -86,6 +86,12 @@ pub const REASON_NOT_FOUND: u32 = 15;
 pub const REASON_STATE_CONFLICT: u32 = 16;
 /// the native subsystem cannot take it now
 pub const REASON_UNAVAILABLE: u32 = 17;
+/// no lineage index is kept for the request's namespace
+pub const REASON_INDEX_OFF: u32 = 18;
+/// the lineage index has no such session, or it is another tenant's
+pub const REASON_UNKNOWN_SESSION: u32 = 19;
+/// the lineage index does not know the anchor block
+pub const REASON_UNKNOWN_ANCHOR: u32 = 20;
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 /// actions carry the payload's bytes as they were sent
@@ -161,6 +167,10 @@ pub const FETCH_STATE_LIVE: u32 = 1;
 pub const FETCH_STATE_FAILED: u32 = 2;
 /// finished or discarded a short while ago
 pub const FETCH_STATE_FINISHED: u32 = 3;
+
+// LineageFlag: Flags of kvrt_session.lineage.
+/// anchor is given
+pub const LINEAGE_FLAG_ANCHOR: u32 = 1;
 
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 #[repr(C)]
@@ -574,6 +584,147 @@ pub const OFF_FETCH_STATUS_EXPIRES_NS: usize = 16;
 pub const OFF_FETCH_STATUS_HAS_SOURCE: usize = 24;
 pub const OFF_FETCH_STATUS_ZERO: usize = 28;
 
+/// What kvrt_session.lineage and exclusive write: the Paths, then their blocks. Base: the buffer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// HashKind of the blocks
+    pub hash_kind: u32,
+    /// at most 64
+    pub paths_count: u32,
+    /// offset of Path\[paths_count\]
+    pub paths: u32,
+    /// of all paths together
+    pub blocks: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Lineage>() == SIZE_LINEAGE);
+
+// Size of Lineage and the offsets of its fields.
+pub const SIZE_LINEAGE: usize = 16;
+pub const OFF_LINEAGE_HASH_KIND: usize = 0;
+pub const OFF_LINEAGE_PATHS_COUNT: usize = 4;
+pub const OFF_LINEAGE_PATHS: usize = 8;
+pub const OFF_LINEAGE_BLOCKS: usize = 12;
+
+/// A run of blocks, each the parent of the next. Base: the buffer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// offset of u64\[hashes_count\], 8-byte aligned
+    pub hashes: u32,
+    /// blocks, at least one
+    pub hashes_count: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Path>() == SIZE_PATH);
+
+// Size of Path and the offsets of its fields.
+pub const SIZE_PATH: usize = 8;
+pub const OFF_PATH_HASHES: usize = 0;
+pub const OFF_PATH_HASHES_COUNT: usize = 4;
+
+/// What kvrt_session.frontiers writes: the Frontiers, then the texts of workers' ids. Base: the buffer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frontiers {
+    /// HashKind of the blocks
+    pub hash_kind: u32,
+    /// at least one, at most 64; in no order
+    pub frontiers_count: u32,
+    /// offset of Frontier\[frontiers_count\]
+    pub frontiers: u32,
+    /// 0
+    pub zero: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Frontiers>() == SIZE_FRONTIERS);
+
+// Size of Frontiers and the offsets of its fields.
+pub const SIZE_FRONTIERS: usize = 16;
+pub const OFF_FRONTIERS_HASH_KIND: usize = 0;
+pub const OFF_FRONTIERS_FRONTIERS_COUNT: usize = 4;
+pub const OFF_FRONTIERS_FRONTIERS: usize = 8;
+pub const OFF_FRONTIERS_ZERO: usize = 12;
+
+/// The deepest known block of a session's chain on a worker. Base: the buffer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frontier {
+    /// id of the worker: integer or string
+    pub worker: Node,
+    /// data-parallel rank
+    pub dp_rank: u32,
+    /// WorkerHas bits: dp_rank
+    pub present: u32,
+    /// of the block
+    pub hash: u64,
+    /// blocks from the root, this one included
+    pub depth: u32,
+    /// 0
+    pub zero: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Frontier>() == SIZE_FRONTIER);
+
+// Size of Frontier and the offsets of its fields.
+pub const SIZE_FRONTIER: usize = 40;
+pub const OFF_FRONTIER_WORKER: usize = 0;
+pub const OFF_FRONTIER_DP_RANK: usize = 16;
+pub const OFF_FRONTIER_PRESENT: usize = 20;
+pub const OFF_FRONTIER_HASH: usize = 24;
+pub const OFF_FRONTIER_DEPTH: usize = 32;
+pub const OFF_FRONTIER_ZERO: usize = 36;
+
+/// What kvrt_session.node writes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockNode {
+    /// of the block
+    pub hash: u64,
+    /// hash of the block before it, 0 for a root
+    pub parent: u64,
+    /// 0: a root
+    pub has_parent: u32,
+    /// HashKind of the block
+    pub hash_kind: u32,
+    /// that stand on it, over all sessions and workers
+    pub frontiers: u32,
+    /// known blocks that follow it
+    pub children: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<BlockNode>() == SIZE_BLOCK_NODE);
+
+// Size of BlockNode and the offsets of its fields.
+pub const SIZE_BLOCK_NODE: usize = 32;
+pub const OFF_BLOCK_NODE_HASH: usize = 0;
+pub const OFF_BLOCK_NODE_PARENT: usize = 8;
+pub const OFF_BLOCK_NODE_HAS_PARENT: usize = 16;
+pub const OFF_BLOCK_NODE_HASH_KIND: usize = 20;
+pub const OFF_BLOCK_NODE_FRONTIERS: usize = 24;
+pub const OFF_BLOCK_NODE_CHILDREN: usize = 28;
+
+/// What kvrt_worker.list writes: the Workers, then what they refer to. Base: the buffer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerList {
+    /// one for each rank of each worker
+    pub workers_count: u32,
+    /// offset of Worker\[workers_count\]
+    pub workers: u32,
+    /// 0
+    pub zero: u64,
+}
+
+const _: () = assert!(core::mem::size_of::<WorkerList>() == SIZE_WORKER_LIST);
+
+// Size of WorkerList and the offsets of its fields.
+pub const SIZE_WORKER_LIST: usize = 16;
+pub const OFF_WORKER_LIST_WORKERS_COUNT: usize = 0;
+pub const OFF_WORKER_LIST_WORKERS: usize = 4;
+pub const OFF_WORKER_LIST_ZERO: usize = 8;
+
 /// Host functions of the capability kvrt_log.
 #[cfg(target_arch = "wasm32")]
 pub mod log {
@@ -619,5 +770,39 @@ pub mod fetch {
         /// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
         #[link_name = "status"]
         pub fn status(buf: *mut u8, cap: u32) -> i64;
+    }
+}
+
+/// Host functions of the capability kvrt_session.
+#[cfg(target_arch = "wasm32")]
+pub mod session {
+    #[link(wasm_import_module = "kvrt_session")]
+    extern "C" {
+        /// Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session.
+        #[link_name = "frontiers"]
+        pub fn frontiers(session: *const u8, session_len: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order.
+        #[link_name = "lineage"]
+        pub fn lineage(session: *const u8, session_len: u32, worker: *const super::Node, dp_rank: u32, anchor: i64, flags: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage.
+        #[link_name = "exclusive"]
+        pub fn exclusive(session: *const u8, session_len: u32, worker: *const super::Node, dp_rank: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Writes a BlockNode. Returns its length, or index_off, or not_found.
+        #[link_name = "node"]
+        pub fn node(hash: i64, buf: *mut u8, cap: u32) -> i64;
+    }
+}
+
+/// Host functions of the capability kvrt_worker.
+#[cfg(target_arch = "wasm32")]
+pub mod worker {
+    #[link(wasm_import_module = "kvrt_worker")]
+    extern "C" {
+        /// Writes a Worker of the catalogue; the buffer is its base, and what is known of one request only (matched_...) is absent. worker: a Node, its text an offset in memory. dp_rank -1: of a worker with ranks, what holds for all of them. Returns its length, or not_found.
+        #[link_name = "get"]
+        pub fn get(worker: *const super::Node, dp_rank: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length.
+        #[link_name = "list"]
+        pub fn list(buf: *mut u8, cap: u32) -> i64;
     }
 }

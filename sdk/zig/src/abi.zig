@@ -86,6 +86,12 @@ pub const reason_not_found: u32 = 15;
 pub const reason_state_conflict: u32 = 16;
 /// the native subsystem cannot take it now
 pub const reason_unavailable: u32 = 17;
+/// no lineage index is kept for the request's namespace
+pub const reason_index_off: u32 = 18;
+/// the lineage index has no such session, or it is another tenant's
+pub const reason_unknown_session: u32 = 19;
+/// the lineage index does not know the anchor block
+pub const reason_unknown_anchor: u32 = 20;
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 /// actions carry the payload's bytes as they were sent
@@ -161,6 +167,10 @@ pub const fetch_state_live: u32 = 1;
 pub const fetch_state_failed: u32 = 2;
 /// finished or discarded a short while ago
 pub const fetch_state_finished: u32 = 3;
+
+// LineageFlag: Flags of kvrt_session.lineage.
+/// anchor is given
+pub const lineage_flag_anchor: u32 = 1;
 
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 pub const Span = extern struct {
@@ -541,6 +551,129 @@ pub const FetchStatus = extern struct {
     }
 };
 
+/// What kvrt_session.lineage and exclusive write: the Paths, then their blocks. Base: the buffer.
+pub const Lineage = extern struct {
+    /// HashKind of the blocks
+    hash_kind: u32,
+    /// at most 64
+    paths_count: u32,
+    /// offset of Path[paths_count]
+    paths: u32,
+    /// of all paths together
+    blocks: u32,
+
+    comptime {
+        check(@sizeOf(Lineage) == 16);
+        check(@offsetOf(Lineage, "hash_kind") == 0);
+        check(@offsetOf(Lineage, "paths_count") == 4);
+        check(@offsetOf(Lineage, "paths") == 8);
+        check(@offsetOf(Lineage, "blocks") == 12);
+    }
+};
+
+/// A run of blocks, each the parent of the next. Base: the buffer.
+pub const Path = extern struct {
+    /// offset of u64[hashes_count], 8-byte aligned
+    hashes: u32,
+    /// blocks, at least one
+    hashes_count: u32,
+
+    comptime {
+        check(@sizeOf(Path) == 8);
+        check(@offsetOf(Path, "hashes") == 0);
+        check(@offsetOf(Path, "hashes_count") == 4);
+    }
+};
+
+/// What kvrt_session.frontiers writes: the Frontiers, then the texts of workers' ids. Base: the buffer.
+pub const Frontiers = extern struct {
+    /// HashKind of the blocks
+    hash_kind: u32,
+    /// at least one, at most 64; in no order
+    frontiers_count: u32,
+    /// offset of Frontier[frontiers_count]
+    frontiers: u32,
+    /// 0
+    zero: u32,
+
+    comptime {
+        check(@sizeOf(Frontiers) == 16);
+        check(@offsetOf(Frontiers, "hash_kind") == 0);
+        check(@offsetOf(Frontiers, "frontiers_count") == 4);
+        check(@offsetOf(Frontiers, "frontiers") == 8);
+        check(@offsetOf(Frontiers, "zero") == 12);
+    }
+};
+
+/// The deepest known block of a session's chain on a worker. Base: the buffer.
+pub const Frontier = extern struct {
+    /// id of the worker: integer or string
+    worker: Node,
+    /// data-parallel rank
+    dp_rank: u32,
+    /// WorkerHas bits: dp_rank
+    present: u32,
+    /// of the block
+    hash: u64,
+    /// blocks from the root, this one included
+    depth: u32,
+    /// 0
+    zero: u32,
+
+    comptime {
+        check(@sizeOf(Frontier) == 40);
+        check(@offsetOf(Frontier, "worker") == 0);
+        check(@offsetOf(Frontier, "dp_rank") == 16);
+        check(@offsetOf(Frontier, "present") == 20);
+        check(@offsetOf(Frontier, "hash") == 24);
+        check(@offsetOf(Frontier, "depth") == 32);
+        check(@offsetOf(Frontier, "zero") == 36);
+    }
+};
+
+/// What kvrt_session.node writes.
+pub const BlockNode = extern struct {
+    /// of the block
+    hash: u64,
+    /// hash of the block before it, 0 for a root
+    parent: u64,
+    /// 0: a root
+    has_parent: u32,
+    /// HashKind of the block
+    hash_kind: u32,
+    /// that stand on it, over all sessions and workers
+    frontiers: u32,
+    /// known blocks that follow it
+    children: u32,
+
+    comptime {
+        check(@sizeOf(BlockNode) == 32);
+        check(@offsetOf(BlockNode, "hash") == 0);
+        check(@offsetOf(BlockNode, "parent") == 8);
+        check(@offsetOf(BlockNode, "has_parent") == 16);
+        check(@offsetOf(BlockNode, "hash_kind") == 20);
+        check(@offsetOf(BlockNode, "frontiers") == 24);
+        check(@offsetOf(BlockNode, "children") == 28);
+    }
+};
+
+/// What kvrt_worker.list writes: the Workers, then what they refer to. Base: the buffer.
+pub const WorkerList = extern struct {
+    /// one for each rank of each worker
+    workers_count: u32,
+    /// offset of Worker[workers_count]
+    workers: u32,
+    /// 0
+    zero: u64,
+
+    comptime {
+        check(@sizeOf(WorkerList) == 16);
+        check(@offsetOf(WorkerList, "workers_count") == 0);
+        check(@offsetOf(WorkerList, "workers") == 4);
+        check(@offsetOf(WorkerList, "zero") == 8);
+    }
+};
+
 fn check(comptime ok: bool) void {
     if (!ok) @compileError("a record is not laid out as the ABI says");
 }
@@ -571,4 +704,24 @@ pub const fetch = struct {
     pub extern "kvrt_fetch" fn finish(aborted: u32) i32;
     /// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
     pub extern "kvrt_fetch" fn status(buf: [*]u8, cap: u32) i64;
+};
+
+/// Host functions of the capability kvrt_session.
+pub const session = struct {
+    /// Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session.
+    pub extern "kvrt_session" fn frontiers(session: ?[*]const u8, session_len: u32, buf: [*]u8, cap: u32) i64;
+    /// Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order.
+    pub extern "kvrt_session" fn lineage(session: ?[*]const u8, session_len: u32, worker: *const Node, dp_rank: u32, anchor: i64, flags: u32, buf: [*]u8, cap: u32) i64;
+    /// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage.
+    pub extern "kvrt_session" fn exclusive(session: ?[*]const u8, session_len: u32, worker: *const Node, dp_rank: u32, buf: [*]u8, cap: u32) i64;
+    /// Writes a BlockNode. Returns its length, or index_off, or not_found.
+    pub extern "kvrt_session" fn node(hash: i64, buf: [*]u8, cap: u32) i64;
+};
+
+/// Host functions of the capability kvrt_worker.
+pub const worker = struct {
+    /// Writes a Worker of the catalogue; the buffer is its base, and what is known of one request only (matched_...) is absent. worker: a Node, its text an offset in memory. dp_rank -1: of a worker with ranks, what holds for all of them. Returns its length, or not_found.
+    pub extern "kvrt_worker" fn get(worker: *const Node, dp_rank: u32, buf: [*]u8, cap: u32) i64;
+    /// Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length.
+    pub extern "kvrt_worker" fn list(buf: [*]u8, cap: u32) i64;
 };

@@ -9,6 +9,9 @@ import (
 // Kit is what guests are judged on. Only Engine is required.
 type Kit struct {
 	Engine runtime.Engine
+	// Second, when it is not nil, is an engine that must agree with Engine on each call.
+	// Where a guest is not trusted neither is it, and the kit is used in a child process.
+	Second runtime.Engine
 	// Hosts are offered beside kvrt_fetch, which is always a [Recorder]. Default:
 	// kvrt_log and kvrt_clock.
 	Hosts []runtime.HostModule

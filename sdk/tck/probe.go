@@ -93,9 +93,7 @@ func (p *prober) fail(err error) {
 // fresh calls each input on two fresh instances. What the first answers is what all
 // later answers are compared with.
 func (p *prober) fresh() {
-	if perStart := 2 * (p.report.Start.Fuel + 1); perStart > maxStarts/maxInputs {
-		p.inputs = p.inputs[:min(len(p.inputs), max(8, int(maxStarts/perStart)))]
-	}
+	p.inputs = few(p.inputs, p.report.Start)
 	for i := range p.inputs {
 		in := &p.inputs[i]
 		p.restart()
@@ -113,6 +111,14 @@ func (p *prober) fresh() {
 			p.broken(RuleDeterministic, in.name, "two fresh instances differ: "+diff+": a role's answer depends on parameters, frame and host functions alone")
 		}
 	}
+}
+
+// few leaves out inputs where each of the two starts that they need takes long.
+func few(all []input, start runtime.Start) []input {
+	if perInput := 2 * (start.Fuel + 1); perInput > maxStarts/maxInputs {
+		return all[:min(len(all), max(8, int(maxStarts/perInput)))]
+	}
+	return all
 }
 
 // judge notes what one reply breaks.

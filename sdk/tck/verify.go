@@ -27,6 +27,10 @@ type Report struct {
 	// out a buffer for; 0 when it refused twice the first.
 	LargestFrame uint32
 	Cases        CaseReport
+	// Second is the name of the kit's second engine, and Compared how many calls were
+	// made on both.
+	Second   string
+	Compared int
 }
 
 // RoleReport is what the calls of a role used, each on a fresh instance.
@@ -85,6 +89,7 @@ func (r *Report) add(err error) error {
 //   - Unless it is stateful, its answer is the same after other calls.
 //   - kvrt_arena hands out larger buffers or refuses them, and goes on after a refusal.
 //   - A handler takes the action types of its manifest.
+//   - Where the kit has a second engine, both agree on each call.
 //
 // The error is none of the guest's: the engine or the files failed.
 func (k *Kit) Verify(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (*Report, error) {
@@ -111,6 +116,41 @@ func (k *Kit) Verify(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (
 	p := &prober{ctx: ctx, report: r, solo: solo, rec: rec, inputs: corpus(r.Info.Manifest, r.Start.Features, own)}
 	if err := p.run(); err != nil {
 		return r, err
+	}
+	if err := k.compare(ctx, r, spec, own); err != nil {
+		return r, err
+	}
+	return r, r.runCases(ctx, k, spec, own)
+}
+
+// Trial does with a guest what a load does (its init, and a call of each role), runs its
+// own cases, and where the kit has a second engine compares the two. It is what a host
+// asks before it runs a guest itself: a guest may break the rules of the probes and be
+// loaded.
+//
+// The cases are about the module: they get no parameters but their own, and the fuel and
+// memory that the manifest asks for, or more memory where spec has more.
+//
+// The error is none of the guest's.
+func (k *Kit) Trial(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (*Report, error) {
+	r := &Report{}
+	spec.Limits.Instances = 1
+	solo, err := runtime.NewSolo(ctx, k.Config(&Recorder{}), spec)
+	if err != nil {
+		return r, r.add(err)
+	}
+	r.Info, r.Limits = solo.Info(), solo.Limits()
+	solo.Close()
+	own, err := r.readCases(cases)
+	if err != nil {
+		return r, err
+	}
+	if err := k.compare(ctx, r, spec, own); err != nil {
+		return r, err
+	}
+	spec.Parameters = nil
+	if spec.Limits = (runtime.Limits{}); r.Limits.Memory > runtime.MaxMemory {
+		spec.Limits.Memory = r.Limits.Memory
 	}
 	return r, r.runCases(ctx, k, spec, own)
 }

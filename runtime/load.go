@@ -27,7 +27,8 @@ type guest struct {
 	module     Module
 	pool       *pool
 	initFrame  []byte
-	generation uint64 // the one that loaded it
+	requires   abi.ContextFields // of a policy
+	generation uint64            // the one that loaded it
 	warned     warnOnce
 }
 
@@ -167,7 +168,7 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{runtime: r, spec: spec, info: info}
+	g := &guest{runtime: r, spec: spec, info: info, requires: abi.ContextFieldSet(info.Manifest.Requires)}
 	g.limits = spec.Limits.withDefaults(info.Manifest.Limits.Memory, info.Manifest.Limits.Fuel)
 	refuse := func(rule, item string, err error) error {
 		return &LoadError{spec.Name, []Problem{{rule, item, err.Error()}}}
@@ -261,6 +262,7 @@ func (r *Runtime) check(spec *GuestSpec) (*Info, []HostModule, error) {
 			refused.problem("parameters", spec.Name, err.Error())
 		}
 	}
+	refused.checkPolicy(spec.Policy, info.Manifest)
 	if len(refused.Problems) > 0 {
 		return nil, nil, refused
 	}

@@ -24,6 +24,10 @@ type Config struct {
 	Limits hint.Limits
 	// DropUnknown leaves actions of unknown types out of the forward envelope.
 	DropUnknown bool
+	// Target says which rules an envelope that policies add to must keep to.
+	Target hint.Target
+	// StripRequestHints leaves out the hints that came with a client's request.
+	StripRequestHints bool
 	// Wait is how long a call waits for a free instance. Default 5 ms.
 	Wait time.Duration
 	// Log receives results (debug), rejections (warn, once per type and reason),
@@ -60,9 +64,10 @@ type Runtime struct {
 
 // shard counts what belongs to no guest; a Response always counts in the same one.
 type shard struct {
-	dispatches, malformed atomic.Uint64
-	unrouted              [NumReasons]atomic.Uint64
-	_                     [64]byte
+	dispatches, malformed     atomic.Uint64
+	formulations, badContexts atomic.Uint64
+	unrouted                  [NumReasons]atomic.Uint64
+	_                         [64]byte
 }
 
 // generation is one immutable set of loaded guests.
@@ -71,6 +76,7 @@ type generation struct {
 	guests    []*guest // in the order of the specifications
 	byType    map[string]int32
 	byDialect map[string]int32
+	policies  []int32 // in the order in which they run
 }
 
 // New makes a runtime without guests.
@@ -296,6 +302,9 @@ func (gen *generation) add(g *guest) error {
 		}
 		gen.byDialect[d] = id
 	}
+	if g.spec.Policy != nil {
+		gen.policies = append(gen.policies, id)
+	}
 	return nil
 }
 
@@ -349,6 +358,8 @@ func (r *Runtime) Observe(o Observer) {
 		sh := &r.shards[i]
 		s.Dispatches += sh.dispatches.Load()
 		s.Malformed += sh.malformed.Load()
+		s.Formulations += sh.formulations.Load()
+		s.MalformedContexts += sh.badContexts.Load()
 		for j := range sh.unrouted {
 			s.Unrouted[j] += sh.unrouted[j].Load()
 		}

@@ -23,6 +23,8 @@ type GuestSpec struct {
 	// Parameters is a JSON object for the guest; empty or null: none.
 	Parameters []byte
 	Limits     Limits
+	// Policy, when set, makes the guest one of the policies that Formulate runs.
+	Policy *PolicyUse
 }
 
 // Limits bound one guest. A field that is 0 has its default.
@@ -99,6 +101,6 @@ func (l Limits) withDefaults(manifestMemory, manifestFuel uint64) Limits {
 // equal tells whether the two would load the same guest. Source is for people and
 // does not count.
 func (s *GuestSpec) equal(o *GuestSpec) bool {
-	return s.Name == o.Name && s.SHA256 == o.SHA256 && s.Limits == o.Limits &&
+	return s.Name == o.Name && s.SHA256 == o.SHA256 && s.Limits == o.Limits && s.Policy.equal(o.Policy) &&
 		slices.Equal(s.Grants, o.Grants) && bytes.Equal(s.Parameters, o.Parameters) && bytes.Equal(s.Module, o.Module)
 }

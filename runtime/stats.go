@@ -78,6 +78,9 @@ type GuestStats struct {
 	Fuel       uint64
 	Durations  Durations
 
+	Emitted uint64             // policies: actions that went into envelopes
+	Dropped [NumReasons]uint64 // policies: actions that did not, by reason
+
 	Instances   int    // configured
 	Vacant      int    // trapped and not replaced yet
 	Unavailable uint64 // calls that found no free instance in time, or the guest quarantined
@@ -89,13 +92,17 @@ type GuestStats struct {
 
 // RuntimeStats is what the runtime itself has done.
 type RuntimeStats struct {
-	Generation  uint64
-	Guests      int
-	Dispatches  uint64
-	Malformed   uint64
-	Unrouted    [NumReasons]uint64 // actions rejected before any guest, by reason
-	Swaps       uint64             // generations offered
-	FailedSwaps uint64             // builds that changed nothing
+	Generation uint64
+	Guests     int
+	Dispatches uint64
+	Malformed  uint64
+	Unrouted   [NumReasons]uint64 // actions rejected before any guest, by reason
+
+	Formulations      uint64
+	MalformedContexts uint64
+
+	Swaps       uint64 // generations offered
+	FailedSwaps uint64 // builds that changed nothing
 }
 
 // slotStats are the counters of one instance: plain fields of whoever holds it.
@@ -103,6 +110,8 @@ type slotStats struct {
 	calls, accepted, fuel, logDropped uint64
 	rejected                          [NumReasons]uint64
 	traps                             [4]uint64
+	emitted                           uint64
+	dropped                           [NumReasons]uint64
 	durations                         Durations
 }
 
@@ -136,6 +145,10 @@ func (g *GuestStats) merge(s *slotStats) {
 	}
 	for i := range s.traps {
 		g.Traps[i] += s.traps[i]
+	}
+	g.Emitted += s.emitted
+	for i := range s.dropped {
+		g.Dropped[i] += s.dropped[i]
 	}
 	g.Durations.merge(&s.durations)
 }

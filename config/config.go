@@ -16,6 +16,7 @@ type Config struct {
 	ForwardUnknown ForwardUnknown
 	Listen         Listen
 	Limits         Limits
+	Compile        Compile
 	Log            Log
 	// DrainTimeout is how long a stopping daemon waits for calls in flight; 0: not at all.
 	DrainTimeout time.Duration
@@ -110,6 +111,18 @@ type Limits struct {
 	BodyBytes Size // one encoded envelope
 	Actions   int  // actions of one envelope; those beyond are rejected
 }
+
+// Compile bounds the child processes in which guests are compiled and tried.
+type Compile struct {
+	Timeout   time.Duration // wall clock, and CPU time, of one child
+	Memory    Size          // of one child, beyond what the program needs itself
+	Cache     string        // folder; CacheOff; empty: not set
+	CacheSize Size
+	Children  int // at once
+}
+
+// CacheOff compiles guests in the process that runs them, and tries none.
+const CacheOff = "off"
 
 // Log configures the daemon's log.
 type Log struct {

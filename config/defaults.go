@@ -33,6 +33,7 @@ func Default() *Config {
 		ForwardUnknown: UnknownKeep,
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},
 		Limits:         Limits{BodyBytes: 4 << 20, Actions: 1024},
+		Compile:        Compile{Timeout: 10 * time.Second, Memory: 512 << 20, CacheSize: 1 << 30, Children: 2},
 		Log:            Log{Level: LevelInfo, Format: FormatText},
 		DrainTimeout:   30 * time.Second,
 	}

@@ -31,6 +31,7 @@
 //
 // # Paths
 //
-// [Load] makes the paths in guests[].module and listen.socket absolute; relative ones are
-// relative to the folder of the file. [Parse] knows no folder and leaves them as they are.
+// [Load] makes the paths in guests[].module, listen.socket and compile.cache absolute;
+// relative ones are relative to the folder of the file. [Parse] knows no folder and leaves
+// them as they are.
 package config

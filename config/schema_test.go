@@ -135,6 +135,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		"workers: [{id: 1, capabilities: x}]", "workers: [{id: 1, ranks: [{}]}]", "workers: [{id: 1, ranks: [{dp_rank: -1}]}]", "workers: [{id: 1, ranks: [{dp_rank: 0, source: host}]}]",
 		"request_hints: drop", "forward_unknown: strip", "listen: {socket: 5}", "listen: {socket: ''}", "listen: {admin: x}", "listen: {admin: ':1'}", "listen: {admin_insecure: 1}",
 		"limits: {body_bytes: 1}", "limits: {actions: 0}", "log: {level: x}", "log: {format: x}", "log: ~", "drain_timeout: x", "drain_timeout: ~",
+		"compile: {timeout: x}", "compile: {memory: 1}", "compile: {cache: 1}", "compile: {cache: ''}", "compile: {cache_size: 1}", "compile: {children: 0}", "compile: ~",
 	}
 	for _, s := range bad {
 		if _, err := Parse("f", []byte(s)); err == nil {

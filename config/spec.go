@@ -56,6 +56,8 @@ func spec() object[Config] {
 				key("actions", "Most actions in one envelope; those beyond are rejected, and more than four times as many make it malformed.",
 					func(l *Limits) *int { return &l.Actions }, whole[int]{1, 1 << 16}),
 			}}),
+		key("compile", "The child processes in which guests are compiled and tried before they run.",
+			func(c *Config) *Compile { return &c.Compile }, compile()),
 		key("log", "The daemon's log.",
 			func(c *Config) *Log { return &c.Log }, object[Log]{fields: []field[Log]{
 				key("level", "The least severe level that is written.",
@@ -129,6 +131,21 @@ func fetch() object[Fetch] {
 			func(f *Fetch) *int { return &f.MaxEntries }, whole[int]{1, math.MaxInt32}),
 		key("max_hashes", "Most block hashes in one hint, duplicates counted.",
 			func(f *Fetch) *int { return &f.MaxHashes }, whole[int]{1, 1 << 28}),
+	}}
+}
+
+func compile() object[Compile] {
+	return object[Compile]{fields: []field[Compile]{
+		key("timeout", "How long one guest may take, and how much CPU time: compilation, init, one call of each role, its own cases.",
+			func(c *Compile) *time.Duration { return &c.Timeout }, duration{time.Millisecond}),
+		key("memory", "How much one child may take beyond what the program needs itself.",
+			func(c *Compile) *Size { return &c.Memory }, size{16 << 20, maxSize, 1}),
+		opt("cache", "Folder for compiled guests, made with mode 0700, relative to the folder of this file; off: compile in the daemon itself, and try nothing. Default: the environment variable KVRT_COMPILE_CACHE, which wins over this key too, else kvrt in the user's cache folder.",
+			func(c *Compile) *string { return &c.Cache }, cacheFolder()),
+		key("cache_size", "Largest size of that folder; what was not used for longest is removed first.",
+			func(c *Compile) *Size { return &c.CacheSize }, size{1 << 20, maxSize, 1}),
+		key("children", "Most children at once; further ones wait.",
+			func(c *Compile) *int { return &c.Children }, whole[int]{1, 64}),
 	}}
 }
 

@@ -168,6 +168,16 @@ func socketPath() text {
 
 const maxSocketPath = 107
 
+// cacheFolder is a folder, or off.
+func cacheFolder() text {
+	return text{adapt: func(r *reader, s string) string {
+		if s == CacheOff {
+			return s
+		}
+		return r.resolve(s)
+	}}
+}
+
 func hostPort() text {
 	return text{pattern: `^.+:[0-9]{1,5}$`, check: func(_ *reader, s string) string {
 		host, port, err := net.SplitHostPort(s)

@@ -87,7 +87,7 @@ func AppendAnswer(b []byte, a Answer) []byte {
 // host can know (a trap, no fuel, no instance, a deadline) is not a guest's to claim.
 func (r Reason) FromGuest() bool {
 	switch r {
-	case ReasonNone, ReasonHandlerTrap, ReasonHandlerOutOfFuel, ReasonHandlerUnavailable, ReasonHandlerTimeout:
+	case ReasonNone, ReasonHandlerTrap, ReasonHandlerOutOfFuel, ReasonHandlerUnavailable, ReasonHandlerTimeout, ReasonStripped:
 		return false
 	}
 	return r.known()
@@ -95,7 +95,7 @@ func (r Reason) FromGuest() bool {
 
 func (r Reason) known() bool { return r <= lastReason }
 
-const lastReason = ReasonUnknownAnchor
+const lastReason = ReasonStripped
 
 // Result is a role's return value, taken apart.
 type Result struct {

@@ -123,6 +123,7 @@ const (
 	ReasonIndexOff                 Reason = 18 // no lineage index is kept for the request's namespace
 	ReasonUnknownSession           Reason = 19 // the lineage index has no such session, or it is another tenant's
 	ReasonUnknownAnchor            Reason = 20 // the lineage index does not know the anchor block
+	ReasonStripped                 Reason = 21 // the operator drops hints that clients send (host only)
 )
 
 // String returns the text that people and JSON see.
@@ -170,6 +171,8 @@ func (v Reason) String() string {
 		return "unknown_session"
 	case ReasonUnknownAnchor:
 		return "unknown_anchor"
+	case ReasonStripped:
+		return "stripped"
 	}
 	return "unknown"
 }

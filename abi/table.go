@@ -184,6 +184,7 @@ func enums() []Enum {
 			{"IndexOff", "index_off", 18, "no lineage index is kept for the request's namespace"},
 			{"UnknownSession", "unknown_session", 19, "the lineage index has no such session, or it is another tenant's"},
 			{"UnknownAnchor", "unknown_anchor", 20, "the lineage index does not know the anchor block"},
+			{"Stripped", "stripped", 21, "the operator drops hints that clients send (host only)"},
 		}},
 		{"Feature", 64, true, "Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.", []EnumValue{
 			{"RawPayload", "raw_payload", 1 << 0, "actions carry the payload's bytes as they were sent"},

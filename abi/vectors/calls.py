@@ -43,7 +43,7 @@ def results():
     v("handle-reason", "rejected with invalid_payload", h, -4, rejected(4))
     v("handle-reason-17", "rejected with unavailable", h, -17, rejected(17))
     v("handle-reason-last", "rejected with unknown_anchor", h, -20, rejected(20))
-    for n in -10, -11, -12, -13:
+    for n in -10, -11, -12, -13, -21:
         v(f"handle{n}", "a reason that only the host can give", h, n, rejected(9))
     v("handle-99", "unknown reason", h, -99, rejected(9))
     v("handle-minus-2-31", "unknown reason", h, -(1 << 31), rejected(9))

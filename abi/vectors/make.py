@@ -296,9 +296,9 @@ def answers():
     f.good("detail-512", "", v(status="2", reason="4", detail="x" * 512))
     f.good("rewritten", "an answer of kvrt_handle", v(body={"hex": layout.action(act()).hex()}))
     f.good("formulated", "an answer of kvrt_formulate or kvrt_parse", v(body={"hex": layout.envelope(env(act())).hex()}, detail="one action"))
-    for reason in range(1, 21):
+    for reason in range(1, 22):
         data = layout.answer(v(status="2", reason=str(reason)))
-        if reason in (10, 11, 12, 13):
+        if reason in (10, 11, 12, 13, 21):
             f.bad(f"reason-{reason}", "only the host can know this", data)
         else:
             f.good(f"reason-{reason}", "", v(status="2", reason=str(reason)))

@@ -52,6 +52,7 @@ export const REASON_UNAVAILABLE: u32 = 17; // the native subsystem cannot take i
 export const REASON_INDEX_OFF: u32 = 18; // no lineage index is kept for the request's namespace
 export const REASON_UNKNOWN_SESSION: u32 = 19; // the lineage index has no such session, or it is another tenant's
 export const REASON_UNKNOWN_ANCHOR: u32 = 20; // the lineage index does not know the anchor block
+export const REASON_STRIPPED: u32 = 21; // the operator drops hints that clients send (host only)
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 export const FEATURE_RAW_PAYLOAD: u64 = 1; // actions carry the payload's bytes as they were sent

@@ -82,6 +82,7 @@ enum {
 	KVRT_REASON_INDEX_OFF = 18, /* no lineage index is kept for the request's namespace */
 	KVRT_REASON_UNKNOWN_SESSION = 19, /* the lineage index has no such session, or it is another tenant's */
 	KVRT_REASON_UNKNOWN_ANCHOR = 20, /* the lineage index does not know the anchor block */
+	KVRT_REASON_STRIPPED = 21, /* the operator drops hints that clients send (host only) */
 };
 
 /* Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored. */

@@ -92,6 +92,8 @@ pub const REASON_INDEX_OFF: u32 = 18;
 pub const REASON_UNKNOWN_SESSION: u32 = 19;
 /// the lineage index does not know the anchor block
 pub const REASON_UNKNOWN_ANCHOR: u32 = 20;
+/// the operator drops hints that clients send (host only)
+pub const REASON_STRIPPED: u32 = 21;
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 /// actions carry the payload's bytes as they were sent

@@ -92,6 +92,8 @@ pub const reason_index_off: u32 = 18;
 pub const reason_unknown_session: u32 = 19;
 /// the lineage index does not know the anchor block
 pub const reason_unknown_anchor: u32 = 20;
+/// the operator drops hints that clients send (host only)
+pub const reason_stripped: u32 = 21;
 
 // Feature: Feature bits: offered by the host in the init frame, chosen by the guest in its answer. Unknown bits are ignored.
 /// actions carry the payload's bytes as they were sent

@@ -16,6 +16,10 @@ type Request struct {
 	Dialect  string     // empty: Body is an envelope; else a loaded parser reads it
 	Identity hint.Identity
 	Forward  bool // make the envelope to pass on
+	// FromClient says that the body came with a client's request, and no router made it.
+	// Where Config.StripRequestHints is set each of its actions is rejected as stripped,
+	// and none is passed on.
+	FromClient bool
 }
 
 // Response receives the results of a Dispatch. It is reused from call to call by one
@@ -80,6 +84,11 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 	for i := range res.frame.Len() {
 		a := res.frame.Action(i)
 		res.Results = append(res.Results, hint.Result{Index: i, ActionID: a.ID, ActionType: a.Type, ActionVersion: a.Version})
+		if req.FromClient && r.cfg.StripRequestHints {
+			res.Results[i].Generation = gen.number
+			res.unrouted(&res.Results[i], abi.ReasonStripped, "it came with a client's request, whose hints the operator drops")
+			continue
+		}
 		res.route(gen, i)
 	}
 	res.endRouting()

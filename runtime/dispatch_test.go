@@ -254,3 +254,34 @@ func TestPanicOfTheNativeSide(t *testing.T) {
 		t.Fatalf("%v %s", err, verdicts(res.Results))
 	}
 }
+
+// TestDispatchStrip: what a client sent is judged by nobody and not passed on, where the
+// operator says so, and what a router made is.
+func TestDispatchStrip(t *testing.T) {
+	for _, strip := range []bool{true, false} {
+		host := &effects{}
+		r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}, StripRequestHints: strip}, scriptedGuest(t, '0'))
+		res := r.NewResponse()
+		for _, client := range []bool{true, false} {
+			if err := r.Dispatch(&runtime.Request{Body: envelope("a e nobody:z"), FromClient: client, Forward: true}, res); err != nil {
+				t.Fatal(err)
+			}
+			want, forward := "a=ACCEPTED e=ACCEPTED z=REJECTED/unsupported_action_type", 3
+			if strip && client {
+				want, forward = "a=REJECTED/stripped e=REJECTED/stripped z=REJECTED/stripped", 0
+			}
+			e, err := hint.DecodeEnvelope(abi.FormatJSON, res.Forward)
+			if got := verdicts(res.Results); got != want || err != nil || len(e.Actions) != forward || e.MessageID != "m" {
+				t.Errorf("strip %v, client %v: %s, %s, %v", strip, client, got, res.Forward, err)
+			}
+		}
+		if want := map[bool]int64{true: 1, false: 2}[strip]; host.committed.Load() != want {
+			t.Errorf("strip %v: %d effects", strip, host.committed.Load())
+		}
+		o := &observed{}
+		r.Observe(o)
+		if want := map[bool]uint64{true: 3}[strip]; o.runtime.Unrouted[abi.ReasonStripped] != want {
+			t.Errorf("strip %v: %d counted", strip, o.runtime.Unrouted[abi.ReasonStripped])
+		}
+	}
+}

@@ -58,8 +58,9 @@ type Config struct {
 	BackoffMin, BackoffMax time.Duration
 
 	// QueueBatches and QueueBytes bound what one feed holds between its socket and
-	// its sink, also while a replay runs: 8,192 and 32 MiB.
-	QueueBatches, QueueBytes int
+	// its sink, also while a replay runs: 8,192 and 32 MiB; QueueTotal bounds the bytes
+	// of all feeds together, 512 MiB.
+	QueueBatches, QueueBytes, QueueTotal int
 
 	// A replay asks several times, if it must, in all for at most ReplayTimeout
 	// (10 s), ReplayRounds (16), ReplayBatches (65,536) and ReplayBytes (256 MiB).
@@ -94,6 +95,7 @@ func (c Config) withDefaults() Config {
 	c.BackoffMax = max(c.BackoffMax, c.BackoffMin)
 	count(&c.QueueBatches, 8192)
 	count(&c.QueueBytes, 32<<20)
+	count(&c.QueueTotal, 512<<20)
 	c.QueueBytes = max(c.QueueBytes, c.Limits.Bytes) // one batch always fits
 	span(&c.ReplayTimeout, 10*time.Second)
 	span(&c.ReplayIdle, time.Second)

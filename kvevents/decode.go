@@ -2,7 +2,9 @@ package kvevents
 
 import (
 	"math"
+	"unicode/utf8"
 
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/session"
 )
 
@@ -11,7 +13,7 @@ type Limits struct {
 	Bytes  int // of one batch, 16 MiB
 	Events int // in one batch, 65,536
 	Hashes int // in one batch, 1 Mi
-	Text   int // bytes of a name or an id, 1,024
+	Text   int // bytes of a name or an id, hint.MaxIdentity
 }
 
 func (l Limits) withDefaults() Limits {
@@ -23,14 +25,15 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Bytes, 16<<20)
 	def(&l.Events, 1<<16)
 	def(&l.Hashes, 1<<20)
-	def(&l.Text, 1<<10)
+	def(&l.Text, hint.MaxIdentity)
 	return l
 }
 
 // A Decoder reads batches as vLLM, SGLang and TensorRT-LLM write them. The batch and
 // each of its events may be a positional array or a map, mixed at will; fields and
-// elements that are not known are passed over. It allocates when a batch has more
-// events or hashes than any before it, and for an error. The zero value is ready.
+// elements that are not known are passed over. It allocates while batches grow, for
+// one that is far larger than serving engines make them, and for an error. The zero
+// value is ready.
 type Decoder struct {
 	Limits Limits
 
@@ -39,6 +42,13 @@ type Decoder struct {
 	batch  Batch
 	hashes []uint64
 }
+
+// keepHashes and keepEvents are how much room a decoder keeps for the next batch: together
+// about 1 MiB.
+const (
+	keepHashes = 1 << 16
+	keepEvents = 1 << 11
+)
 
 const (
 	msgBatch  = "a batch is an array of at least two elements, or a map with ts and events"
@@ -57,6 +67,9 @@ const (
 func (d *Decoder) Decode(src []byte) (*Batch, error) {
 	d.lim = d.Limits.withDefaults()
 	d.s = scanner{src: src}
+	if cap(d.hashes) > keepHashes || cap(d.batch.Events) > keepEvents {
+		d.hashes, d.batch.Events = nil, nil
+	}
 	d.hashes = d.hashes[:0]
 	d.batch = Batch{Rank: NoRank, Events: d.batch.Events[:0]}
 	if len(src) > d.lim.Bytes {
@@ -290,13 +303,13 @@ func (d *Decoder) group(e *fields) {
 	}
 }
 
-// text reads a name, nil for none. strict names place blocks: one of another type, or
-// over the limit, makes the event malformed; any other is left out.
+// text reads a name, nil for none. strict names place blocks: one that is no text within
+// the limit makes the event malformed; any other is left out.
 func (d *Decoder) text(e *fields, strict bool) []byte {
 	v := d.s.next()
 	d.s.drop(v)
 	switch {
-	case v.kind == kindStr && len(v.b) <= d.lim.Text:
+	case v.kind == kindStr && len(v.b) <= d.lim.Text && utf8.Valid(v.b):
 		return v.b
 	case v.kind != kindNil && strict:
 		e.bad = true

@@ -30,9 +30,9 @@ type feed struct {
 }
 
 // start expects endpoints that Check has passed.
-func start(cfg *Config, worker hint.Worker, where Endpoints, to Sink) *feed {
+func start(cfg *Config, all *pool, worker hint.Worker, where Endpoints, to Sink) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{cfg: cfg, worker: worker, where: where, sink: to, cancel: cancel, queue: newQueue(cfg.QueueBatches, cfg.QueueBytes)}
+	f := &feed{cfg: cfg, worker: worker, where: where, sink: to, cancel: cancel, queue: newQueue(cfg.QueueBatches, cfg.QueueBytes, all)}
 	f.events, _ = parseEndpoint(where.Events)
 	if where.Replay != "" {
 		f.replay, _ = parseEndpoint(where.Replay)
@@ -47,6 +47,7 @@ func start(cfg *Config, worker hint.Worker, where Endpoints, to Sink) *feed {
 func (f *feed) stop() {
 	f.cancel()
 	f.done.Wait()
+	f.queue.close()
 }
 
 func (f *feed) notify(n Notice) {

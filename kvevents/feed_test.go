@@ -242,3 +242,31 @@ func TestMissedWhileAway(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestRanksShareAnEndpoint follows one publisher as two ranks: each takes its own batches,
+// and a batch that clears rank 1 spares rank 0.
+func TestRanksShareAnEndpoint(t *testing.T) {
+	p, l := newPublisher(t), newLog()
+	e := bound(p, place(t), nil)
+	man := New(quick(l))
+	t.Cleanup(man.Close)
+	rank1 := hint.Worker{ID: rank0.ID, Rank: 1, HasRank: true}
+	p.do("publish", m{"batches": []m{
+		{"events": stored(nil, 1), "data_parallel_rank": 0}, {"events": stored(nil, 1, 2), "data_parallel_rank": 1},
+		{"events": []m{{"type": "cleared"}}, "data_parallel_rank": 1},
+	}})
+	for _, w := range []hint.Worker{rank0, rank1} {
+		if err := man.Set(w, e, l); err != nil {
+			t.Fatal(err)
+		}
+		l.wait(t, "replayed 0 3")
+	}
+	if l.blocks(rank0) != 1 || l.blocks(rank1) != 0 {
+		t.Errorf("%v", l.holds)
+	}
+	for _, s := range man.Stats() {
+		if s.OtherRank+s.Stored+s.Cleared != 3 || s.Gaps+s.Clears != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}

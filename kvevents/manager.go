@@ -17,7 +17,8 @@ var errRemoved = errors.New("the feed was removed")
 // A Manager keeps one feed for each worker-rank that it is told of. Its methods may be
 // called at any time, from anywhere but Config.Notify and a sink.
 type Manager struct {
-	cfg Config
+	cfg  Config
+	pool pool
 
 	mu     sync.Mutex
 	feeds  map[hint.Worker]*feed
@@ -26,7 +27,9 @@ type Manager struct {
 
 // New returns a Manager without feeds.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg.withDefaults(), feeds: make(map[hint.Worker]*feed)}
+	m := &Manager{cfg: cfg.withDefaults(), feeds: make(map[hint.Worker]*feed)}
+	m.pool.max = int64(m.cfg.QueueTotal)
+	return m
 }
 
 // Set has a worker-rank followed at these endpoints, its events going to a sink, which must
@@ -53,7 +56,7 @@ func (m *Manager) Set(w hint.Worker, e Endpoints, to Sink) error {
 		}
 		m.drop(old)
 	}
-	m.feeds[w] = start(&m.cfg, w, e, to)
+	m.feeds[w] = start(&m.cfg, &m.pool, w, e, to)
 	return nil
 }
 

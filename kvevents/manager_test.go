@@ -72,7 +72,7 @@ func TestManager(t *testing.T) {
 }
 
 func TestQueue(t *testing.T) {
-	q := newQueue(3, 10)
+	q := newQueue(3, 10, &pool{max: 1000})
 	push := func(seq uint64, bytes int, want bool) {
 		t.Helper()
 		if got := q.push(item{what: itemBatch, seq: seq, payload: make([]byte, bytes)}); got != want {
@@ -109,9 +109,24 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestQueueTotal has two queues share what only one may have.
+func TestQueueTotal(t *testing.T) {
+	all := &pool{max: 10}
+	a, b := newQueue(100, 100, all), newQueue(100, 100, all)
+	six := item{what: itemBatch, payload: make([]byte, 6)}
+	if !a.push(six) || a.push(six) || !b.push(six) || b.push(six) {
+		t.Error("an empty queue takes one batch, and no other more than there is")
+	}
+	a.take()
+	b.close()
+	if n := all.now.Load(); n != 0 {
+		t.Errorf("%d bytes are held by nobody", n)
+	}
+}
+
 // TestQueueGrows goes round the ring at every size.
 func TestQueueGrows(t *testing.T) {
-	q := newQueue(1000, 1)
+	q := newQueue(1000, 1, &pool{})
 	var in, out uint64
 	for range 300 {
 		for range 3 {

@@ -3,6 +3,7 @@ package kvevents
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // What an item of a queue is.
@@ -23,6 +24,7 @@ type item struct {
 // dropped, the newest first, and the hole in the sequence tells the other side.
 type queue struct {
 	maxItems, maxBytes int
+	all                *pool
 
 	mu    sync.Mutex
 	ring  []item
@@ -34,14 +36,22 @@ type queue struct {
 	wake  chan struct{}
 }
 
-func newQueue(items, bytes int) *queue {
-	return &queue{maxItems: items, maxBytes: bytes, wake: make(chan struct{}, 1)}
+// A pool is what the queues of all feeds share: bytes, of which an empty queue may take
+// more than there are.
+type pool struct {
+	max int64
+	now atomic.Int64
+}
+
+func newQueue(items, bytes int, all *pool) *queue {
+	return &queue{maxItems: items, maxBytes: bytes, all: all, wake: make(chan struct{}, 1)}
 }
 
 // push reports whether there was room. A connection is always told of.
 func (q *queue) push(it item) bool {
 	q.mu.Lock()
-	fits := q.n < q.maxItems && q.bytes+len(it.payload) <= q.maxBytes
+	fits := q.n < q.maxItems && q.bytes+len(it.payload) <= q.maxBytes &&
+		(q.bytes == 0 || q.all.now.Load()+int64(len(it.payload)) <= q.all.max)
 	if fits || it.what == itemConnected {
 		q.put(it)
 		q.lost = false
@@ -67,6 +77,7 @@ func (q *queue) put(it item) {
 	q.ring[(q.head+q.n)%len(q.ring)] = it
 	q.n++
 	q.bytes += len(it.payload)
+	q.all.now.Add(int64(len(it.payload)))
 }
 
 // pop waits for the next item; false says that ctx is done.
@@ -96,7 +107,15 @@ func (q *queue) take() (item, bool) {
 	q.head = (q.head + 1) % len(q.ring)
 	q.n--
 	q.bytes -= len(it.payload)
+	q.all.now.Add(-int64(len(it.payload)))
 	return it, true
+}
+
+// close gives back what is still queued. Nothing is pushed any more.
+func (q *queue) close() {
+	for q.n > 0 {
+		q.take()
+	}
 }
 
 func (q *queue) len() (items, bytes int) {

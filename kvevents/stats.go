@@ -16,8 +16,8 @@ type Stats struct {
 	Connected   bool // the subscription stands
 	Live        bool // ... and what was missed before it has been asked for
 	Connections uint64
-	Sequence    uint64 // the next number expected, 0 before the first batch
-	Lag         time.Duration
+	Sequence    uint64        // the next number expected, 0 before the first batch
+	Lag         time.Duration // of the last live batch, between being made and being applied
 	// Queued and QueuedBytes are batches that wait for being applied.
 	Queued, QueuedBytes int
 
@@ -30,7 +30,7 @@ type Stats struct {
 	OtherRank                uint64 // batches of a rank that this feed is not
 	Dropped                  uint64 // batches for which the queue had no room
 	Duplicates               uint64 // batches that a replay had brought already
-	Gaps                     uint64 // holes in the sequence
+	Gaps                     uint64 // holes in the sequence, and those in replays
 	Replays, ReplaysFailed   uint64
 	Replayed                 uint64 // batches that replays brought
 	Restarts                 uint64 // times that the sequence began anew

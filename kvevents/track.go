@@ -27,6 +27,7 @@ type track struct {
 	proof  bool   // there is one
 
 	dec    Decoder
+	time   float64       // of the last batch, on its publisher's clock
 	ranks  []hint.Worker // that events were applied for
 	groups [maxGroups]session.Group
 	told   bool // of another rank
@@ -119,6 +120,7 @@ func (f *feed) onBatch(ctx context.Context, seq uint64, payload []byte) {
 		return
 	}
 	f.apply(seq, payload)
+	f.count.lag.Store(int64(lagOf(time.Now(), t.time)))
 }
 
 // onLost makes up for batches that the queue had no room for when none follow that would
@@ -179,7 +181,7 @@ func (f *feed) apply(seq uint64, payload []byte) {
 	}
 	f.count.unknown.Add(uint64(b.Unknown))
 	f.count.malformed.Add(uint64(b.Malformed))
-	f.count.lag.Store(int64(lagOf(time.Now(), b.Time)))
+	t.time = b.Time
 	w, ok := f.rankOf(b.Rank)
 	if !ok {
 		return

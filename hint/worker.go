@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -43,6 +44,26 @@ func NamedWorker(text string) WorkerID {
 		return WorkerID{}
 	}
 	return WorkerID{text: text, tag: abi.TagString}
+}
+
+// WorkerAt reads the id that a Node in a guest's memory holds, whose text lies at an offset
+// in that memory. The id is a view: copy its text to keep it. It is false when something
+// lies outside; an id of another kind is the zero id.
+func WorkerAt(mem []byte, off uint32) (id WorkerID, ok bool) {
+	if uint64(off)+abi.SizeNode > uint64(len(mem)) {
+		return id, false
+	}
+	switch n := abi.GetNode(mem, off); n.Tag {
+	case abi.TagU64, abi.TagI64:
+		return WorkerID{num: n.Val, tag: n.Tag}, true
+	case abi.TagString:
+		if n.Val > uint64(len(mem)) || uint64(n.Len) > uint64(len(mem))-n.Val {
+			return id, false
+		}
+		run := mem[n.Val:][:n.Len]
+		return NamedWorker(unsafe.String(unsafe.SliceData(run), len(run))), true
+	}
+	return id, true
 }
 
 // IsZero tells whether the id names nobody.

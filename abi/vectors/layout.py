@@ -171,8 +171,10 @@ def worker(b, at, v):
     b.put(at + 24, b.span(v["worker_type"]))
     b.put(at + 32, b.span(v["source_control_endpoint"]))
     if v["capabilities"] is not None:
-        spans = b"".join([b.span(c) for c in v["capabilities"]])
-        b.put(at + 40, u32(b.run(spans, 8)) + u32(len(v["capabilities"])))
+        table = b.run(bytes(8 * len(v["capabilities"])), 8)
+        b.put(at + 40, u32(table) + u32(len(v["capabilities"])))
+        for i, c in enumerate(v["capabilities"]):
+            b.put(table + 8 * i, b.span(c))
     for off, name in (48, "gpu"), (52, "cpu"), (56, "disk"), (60, "external"):
         b.put(at + off, u32(int(v["matched_" + name])))
 

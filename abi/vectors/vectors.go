@@ -44,8 +44,7 @@ func (h *Hex) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Run is bytes in guest memory. Where they are a record, Value is what they say; its
-// runs may lie in another order.
+// Run is bytes in guest memory. Where they are a record, Value is what they say.
 type Run struct {
 	At     uint32
 	Hex    Hex

@@ -87,21 +87,8 @@ func room(c *runtime.Call, buf []byte, n int) (write bool, result uint64) {
 // worker reads a worker: the Node at off, and a rank of which -1 is none. ok is false
 // when it does not lie inside, valid when it names nobody.
 func worker(mem []byte, off, rank uint32) (w hint.Worker, ok, valid bool) {
-	b, ok := window(mem, off, abi.SizeNode)
-	if !ok {
+	if w.ID, ok = hint.WorkerAt(mem, off); !ok {
 		return w, false, false
-	}
-	switch n := abi.GetNode(b, 0); n.Tag {
-	case abi.TagU64:
-		w.ID = hint.UintWorker(n.Val)
-	case abi.TagI64:
-		w.ID = hint.IntWorker(int64(n.Val))
-	case abi.TagString:
-		id, inside := window(mem, uint32(n.Val), n.Len)
-		if !inside || n.Val>>32 != 0 {
-			return w, false, false
-		}
-		w.ID = hint.NamedWorker(text(id))
 	}
 	if rank != ^uint32(0) {
 		w.Rank, w.HasRank = rank, true

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -78,15 +77,10 @@ func TestVectors(t *testing.T) {
 				t.Fatalf("result %d, want %d", int64(stack[0]), *v.Result)
 			}
 			for _, r := range v.After {
-				got := bytes.Clone(mem[r.At : int(r.At)+len(r.Hex)])
-				reader := vectors.Reader{Table: abi.Contract()}
-				if value, err := reader.Value(r.Record, got); err != nil || !reflect.DeepEqual(value, r.Value) {
-					t.Errorf("%s %v, %v, want %v", r.Record, value, err, r.Value)
-				}
-				copy(want[r.At:], got)
+				copy(want[r.At:], r.Hex)
 			}
 			if !bytes.Equal(mem, want) {
-				t.Error("what lies beside the answer was written to")
+				t.Errorf("the memory is not what the vector says: have %x", mem[8192:8192+256])
 			}
 		})
 	}

@@ -41,8 +41,8 @@ vllm    0.31.0 and later: kv_hint becomes kv_hints, with exactly the public fiel
         Older (0.31.0rc1 and 0.31.0.dev1 are): kv_hint goes inside kv_transfer_params.
         Without a version: as the newest. engine.kv_hints (true or false) or --hints
         decide whatever the version is. kv_transfer_params at the top replace those in
-        sampling_params.extra_args and are never merged with them; in a request without
-        sampling_params and tokens, an OpenAI body, they stay at the top.
+        extra_args (of sampling_params, or at the top) and are never merged with them.
+        An OpenAI body, with neither of these nor tokens, keeps them at the top.
 sglang  kv_hints as its protobuf Struct holds it: block hashes of kv.fetch 1.0 in
         protocol 0.1 are strings of 16 hexadecimal digits; any other integer that a
         double cannot hold is refused. --form struct writes the bytes of

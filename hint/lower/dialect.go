@@ -98,18 +98,11 @@ func plainEntry(format hint.Format, key string, val []byte) entry {
 // retention in the request.
 func (l *Lowerer) directives(report *Report) error {
 	top, format := &l.top, l.frame.Format()
-	at := top
-	var sampling, extra object
-	inside := top.find(keySampling) != nil || tokens(top)
-	if inside {
-		if err := sub(&sampling, top, keySampling, keySampling); err != nil {
-			return err
-		}
-		if err := sub(&extra, &sampling, keyExtra, keySampling+"."+keyExtra); err != nil {
-			return err
-		}
-		at = &extra
+	args, err := argumentsOf(top)
+	if err != nil {
+		return err
 	}
+	at := args.at()
 	own := top.get(keyDirective) != nil || at.get(keyDirective) != nil
 	var scope, list []byte
 	count := 0
@@ -163,10 +156,7 @@ func (l *Lowerer) directives(report *Report) error {
 	if scope != nil {
 		at.set(keyScope, scope)
 	}
-	if inside {
-		sampling.set(keyExtra, extra.append(nil))
-		top.set(keySampling, sampling.append(nil))
-	}
+	args.close()
 	return nil
 }
 

@@ -10,6 +10,7 @@
 //	kv_hint             the envelope: {protocol_version, message_id, actions}
 //	kv_transfer_params  what the KV connector made for this leg
 //	sampling_params     {..., extra_args: {..., kv_transfer_params: {...}}}
+//	extra_args          the same at the top, for requests without sampling_params
 //	token_ids, prompt_token_ids, prompt, messages
 //	                    the token path or the text path
 //	leg                 "aggregated", "prefill" or "decode"
@@ -23,9 +24,9 @@
 //
 // vLLM 0.31.0 and later, and an engine that says kv_hints: true: the key kv_hint becomes
 // kv_hints and holds exactly the public fields. Older vLLM, transitionally: kv_hint is
-// set inside kv_transfer_params. These lie in sampling_params.extra_args when the
-// request has sampling_params or is one of tokens, else (an OpenAI body) at the top,
-// from where vLLM itself moves them. They belong to the connector: those at the top of
+// set inside kv_transfer_params. These lie in extra_args when the request has them or
+// sampling_params or is one of tokens, else (an OpenAI body) at the top, from where vLLM
+// itself moves them. They belong to the connector: those at the top of
 // a request replace those in extra_args and are never merged with them; only then is the
 // hint set. Everything else in extra_args stays.
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // owned are the keys at the top of a request that lowering may write.
-var owned = map[string]bool{"kv_hint": true, "kv_hints": true, "kv_transfer_params": true, "sampling_params": true, "retention_directives": true, "retention_scope": true}
+var owned = map[string]bool{"kv_hint": true, "kv_hints": true, "kv_transfer_params": true, "sampling_params": true, "extra_args": true, "retention_directives": true, "retention_scope": true}
 
 // entries are the keys of a JSON object with their values as they are spelled.
 func entries(t *testing.T, doc []byte) (names []string, vals []json.RawMessage) {

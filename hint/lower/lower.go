@@ -106,7 +106,7 @@ func (l *Lowerer) append(dst []byte, format hint.Format, request []byte) ([]byte
 		out, err := l.untouched(dst, format, request)
 		return out, Report{}, err
 	}
-	if name, dup := top.twice(keyHints, keyTransfer, keySampling, keyLeg, keyEngine, keyDirective, keyScope); dup {
+	if name, dup := top.twice(keyHints, keyTransfer, keySampling, keyExtra, keyLeg, keyEngine, keyDirective, keyScope); dup {
 		return nil, Report{}, wrong(name, "is there twice")
 	}
 	if err := top.check(); err != nil {

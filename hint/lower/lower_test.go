@@ -62,6 +62,7 @@ func TestVLLM(t *testing.T) {
 		{"transitional, null all the way", older, `{"kv_hint":` + envelope + `,"sampling_params":{"extra_args":null}}`, `{"sampling_params":{"extra_args":{"kv_transfer_params":{"kv_hint":` + envelope + `}}}}`},
 		{"transitional, text", older, `{"prompt":"hi","kv_hint":` + envelope + `}`, `{"prompt":"hi","kv_transfer_params":{"kv_hint":` + envelope + `}}`},
 		{"transitional, text with parameters", older, `{"messages":[],"kv_transfer_params":{"k":1,"kv_hint":0},"kv_hint":` + envelope + `}`, `{"messages":[],"kv_transfer_params":{"k":1,"kv_hint":` + envelope + `}}`},
+		{"transitional, extra_args at the top", older, `{"extra_args":{"x":1,"kv_transfer_params":{"old":1}},"kv_transfer_params":{"new":2},"kv_hint":{"actions":[]}}`, `{"extra_args":{"x":1,"kv_transfer_params":{"new":2,"kv_hint":{"protocol_version":"","message_id":"","actions":[]}}}}`},
 		{"asked for", lower.Target{Engine: lower.VLLM, Version: "0.31.0", Hints: lower.HintsTransitional}, `{"prompt":"hi","kv_hint":{"actions":[]}}`, `{"prompt":"hi","kv_transfer_params":{"kv_hint":{"protocol_version":"","message_id":"","actions":[]}}}`},
 		{"the request names the engine", lower.Target{}, `{"prompt":"hi","engine":{"name":"vllm","version":"0.30.0"},"kv_hint":{"actions":[]}}`, `{"prompt":"hi","engine":{"name":"vllm","version":"0.30.0"},"kv_transfer_params":{"kv_hint":{"protocol_version":"","message_id":"","actions":[]}}}`},
 		{"a capability goes before the version", lower.Target{}, `{"engine":{"name":"vllm","version":"0.30.0","kv_hints":true},"kv_hint":{"actions":[]}}`, `{"engine":{"name":"vllm","version":"0.30.0","kv_hints":true},"kv_hints":{"protocol_version":"","message_id":"","actions":[]}}`},
@@ -205,5 +206,21 @@ func TestErrors(t *testing.T) {
 	l, _ := lower.New(vllm, lower.Limits{RequestBytes: 10})
 	if _, _, err := l.Append(nil, hint.FormatJSON, []byte(`{"a":12345678}`)); err == nil {
 		t.Error("a request over the limit")
+	}
+}
+
+// TestPassingOnAllocatesNothing: a request without a hint pays for one look at its keys.
+func TestPassingOnAllocatesNothing(t *testing.T) {
+	request := []byte(`{"token_ids":[1,2,3],"sampling_params":{"extra_args":{"x":1}},"kv_transfer_params":{"a":1}}`)
+	var l lower.Lowerer
+	out := make([]byte, 0, 1024)
+	for _, body := range [][]byte{request, transcoded(t, string(request))} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, report, err := l.Append(out, hint.FormatUnknown, body); err != nil || report.Hint {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
 	}
 }

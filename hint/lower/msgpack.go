@@ -193,8 +193,10 @@ func kindOf(format hint.Format, val []byte) string {
 		return "a bool"
 	case 'n':
 		return "null"
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return "a number"
 	}
-	return "a number"
+	return "what is no JSON"
 }
 
 func kindOfMsgpack(val []byte) string {

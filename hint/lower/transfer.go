@@ -4,32 +4,81 @@ import (
 	"github.com/kvrt/kvrt/hint"
 )
 
+// arguments is where a request keeps what vLLM's SamplingParams call extra_args: in
+// sampling_params, or at the top for a router that has them there. A request of tokens
+// that has neither gets sampling_params. An OpenAI body has none, and takes at the top
+// what would lie in them.
+type arguments struct {
+	top             *object
+	sampling, extra object
+	inSampling      bool
+	inside          bool
+	path            string // of extra_args
+}
+
+func argumentsOf(top *object) (*arguments, error) {
+	a := &arguments{top: top, path: keyExtra}
+	switch {
+	case top.find(keySampling) != nil:
+		a.inSampling = true
+	case top.get(keyExtra) != nil:
+	default:
+		a.inSampling = tokens(top)
+		if !a.inSampling {
+			return a, nil
+		}
+	}
+	a.inside = true
+	in := top
+	if a.inSampling {
+		in, a.path = &a.sampling, keySampling+"."+keyExtra
+		if err := sub(&a.sampling, top, keySampling, keySampling); err != nil {
+			return nil, err
+		}
+	}
+	if err := sub(&a.extra, in, keyExtra, a.path); err != nil {
+		return nil, err
+	}
+	if name, dup := a.extra.twice(keyTransfer, keyDirective, keyScope); dup {
+		return nil, wrong(a.path+"."+name, "is there twice")
+	}
+	return a, nil
+}
+
+// at is the object that takes arguments.
+func (a *arguments) at() *object {
+	if a.inside {
+		return &a.extra
+	}
+	return a.top
+}
+
+// close writes the arguments back into the request.
+func (a *arguments) close() {
+	if !a.inside {
+		return
+	}
+	extra := a.extra.append(make([]byte, 0, a.extra.size()))
+	if !a.inSampling {
+		a.top.set(keyExtra, extra)
+		return
+	}
+	a.sampling.set(keyExtra, extra)
+	a.top.set(keySampling, a.sampling.append(make([]byte, 0, a.sampling.size())))
+}
+
 // transfer puts the connector's kv_transfer_params where vLLM takes them, replacing what
 // is there, and sets key inside, or nothing when key is "". A hint that an earlier hop
 // left in them is taken out.
 func transfer(top *object, key string, val []byte) error {
-	if top.find(keySampling) == nil && !tokens(top) {
-		params, err := within(top.format, keyTransfer, top.get(keyTransfer), key, val)
-		if params != nil {
-			top.set(keyTransfer, params)
-		}
+	args, err := argumentsOf(top)
+	if err != nil {
 		return err
-	}
-	const pathExtra, pathParams = keySampling + "." + keyExtra, keySampling + "." + keyExtra + "." + keyTransfer
-	var sampling, extra object
-	if err := sub(&sampling, top, keySampling, keySampling); err != nil {
-		return err
-	}
-	if err := sub(&extra, &sampling, keyExtra, pathExtra); err != nil {
-		return err
-	}
-	if name, dup := extra.twice(keyTransfer); dup {
-		return wrong(pathExtra+"."+name, "is there twice")
 	}
 	made, path := top.get(keyTransfer), keyTransfer
-	moved := made != nil
-	if !moved {
-		made, path = extra.get(keyTransfer), pathParams
+	moved := args.inside && made != nil
+	if args.inside && !moved {
+		made, path = args.extra.get(keyTransfer), args.path+"."+keyTransfer
 	}
 	params, err := within(top.format, path, made, key, val)
 	switch {
@@ -43,9 +92,8 @@ func transfer(top *object, key string, val []byte) error {
 	if moved {
 		top.remove(keyTransfer)
 	}
-	extra.set(keyTransfer, params)
-	sampling.set(keyExtra, extra.append(make([]byte, 0, extra.size())))
-	top.set(keySampling, sampling.append(make([]byte, 0, sampling.size())))
+	args.at().set(keyTransfer, params)
+	args.close()
 	return nil
 }
 
@@ -141,9 +189,8 @@ func madeByPrefill(top *object) string {
 			return key
 		}
 	}
-	var sampling, extra object
-	if sub(&sampling, top, keySampling, "") == nil && sub(&extra, &sampling, keyExtra, "") == nil && filled(extra.get(keyTransfer)) {
-		return keySampling + "." + keyExtra + "." + keyTransfer
+	if args, err := argumentsOf(top); err == nil && args.inside && filled(args.extra.get(keyTransfer)) {
+		return args.path + "." + keyTransfer
 	}
 	return ""
 }

@@ -15,6 +15,12 @@ const (
 	MaxLogLines      = 16      // lines of one call
 	MaxLogLine       = 1024    // bytes of one line
 	FirstArena       = 4096    // bytes that kvrt_arena is asked for first, at least
+
+	DefaultTableElements = 32768                    // of all tables of an instance
+	DefaultActions       = 1024                     // in a parser's or a policy's answer
+	DefaultLogBytes      = MaxLogLines * MaxLogLine // of the lines of one call
+	DefaultHostCalls     = 10_000                   // calls of host functions in one call
+	DefaultHostBytes     = 16 << 20                 // that they copy for it
 )
 
 func limits() []Limit {
@@ -34,5 +40,10 @@ func limits() []Limit {
 		{"DefaultIdleBytes", DefaultIdleBytes, "bytes", "The same for bytes of frames and answers: after so many, however few calls they came with."},
 		{"IdleOverdue", IdleOverdue, "times", "See DefaultIdleCalls."},
 		{"DefaultCallDepth", DefaultCallDepth, "bytes", "Call depth: each function entered weighs 16 x (parameters + locals + deepest operand stack) + 64."},
+		{"DefaultTableElements", DefaultTableElements, "entries", "All tables of an instance together. A module that declares more is refused; table.grow past it fails."},
+		{"DefaultActions", DefaultActions, "actions", "In the envelope that a parser or a policy answers. More: limit_exceeded."},
+		{"DefaultLogBytes", DefaultLogBytes, "bytes a call", "All log lines together. A line that does not fit is dropped and counted."},
+		{"DefaultHostCalls", DefaultHostCalls, "calls", "Calls of host functions in one call. One more ends it: limit_exceeded, and a new instance."},
+		{"DefaultHostBytes", DefaultHostBytes, "bytes", "What host functions copy for one call. More ends it: limit_exceeded, and a new instance."},
 	}
 }

@@ -11,6 +11,7 @@ import (
 // [Default].
 type Config struct {
 	Guests         []Guest
+	GuestMemory    Size // linear memory and tables of all guests together; 0: the runtime's default
 	Fetch          Fetch
 	RequestHints   RequestHints
 	ForwardUnknown ForwardUnknown
@@ -50,13 +51,26 @@ func (g *Guest) Embedded() (name string, ok bool) {
 
 const embeddedPrefix = "embedded:"
 
-// GuestLimits bounds the calls of one guest. A zero field leaves the choice to the
-// guest's manifest and the runtime's default.
+// GuestLimits bounds one guest. A zero field leaves the choice to the guest's manifest
+// and the runtime's default.
 type GuestLimits struct {
-	Fuel      uint64 // instructions per role call
-	InitFuel  uint64 // instructions for the start of an instance
-	Memory    Size   // linear memory of one instance, a multiple of 64 KiB
-	Instances int    // size of the instance pool
+	Fuel          uint64 // instructions per role call
+	ParseFuel     uint64 // the same of a parser
+	FormulateFuel uint64 // and of a policy
+	InitFuel      uint64 // instructions for the start of an instance
+	IdleFuel      uint64 // instructions per kvrt_idle
+	IdleCalls     uint64 // role calls after which kvrt_idle is due
+	IdleBytes     Size   // bytes of frames and answers after which it is
+	Memory        Size   // linear memory of one instance, a multiple of 64 KiB
+	TableElements uint32 // entries of all tables of one instance
+	CallDepth     Size   // what calls within a call take
+	Instances     int    // size of the instance pool
+	OutputBytes   Size   // longest answer
+	Actions       int    // that a parser's or a policy's answer has
+	LogLines      int    // per call
+	LogBytes      Size   // per call
+	HostCalls     uint64 // calls of host functions per call
+	HostBytes     Size   // that they copy per call
 }
 
 // OnError says what a failing call does to its request.

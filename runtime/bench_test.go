@@ -44,7 +44,7 @@ func newFetchBench(b *testing.B, unmetered bool, idle int, types ...string) *fet
 	for i := range idle {
 		specs = append(specs, runtime.GuestSpec{Name: fmt.Sprintf("idle-%d", i), Module: withManifest(b, raw, strings.Replace(rawManifest, "demo.raw\"}],\"dialects\":[\"frame", fmt.Sprintf("idle.%d\"}],\"dialects\":[\"idle.%[1]d", i), 1)), Limits: runtime.Limits{Instances: 1}})
 	}
-	f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(wazero.Config{}), Unmetered: unmetered, Hosts: []runtime.HostModule{fetch.NewHost(f.store, allow), log.Module{}}}, specs...)
+	f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(wazero.Config{}), Unmetered: unmetered, Memory: 8 << 30, Hosts: []runtime.HostModule{fetch.NewHost(f.store, allow), log.Module{}}}, specs...)
 	return f
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -23,11 +24,15 @@ type Call struct {
 	detail   string
 	fatal    error
 	inHost   *HostFunction // that runs, or panicked
+	limits   *Limits       // the guest's, with defaults
 	wasm     Instance      // nil in a Call of NewCall
 	budget   int64         // fuel that the call began with
 
 	wall, mono int64
 	logLines   int
+	logBytes   int
+	hostCalls  uint64
+	hostBytes  uint64
 	starting   bool      // of the instance: its lines are no request's
 	warned     *warnOnce // the guest's
 	logDropped uint64
@@ -38,8 +43,8 @@ type Call struct {
 	expired atomic.Bool
 }
 
-func newCall(r *Runtime, guest string, wasm Instance) *Call {
-	return &Call{guest: guest, runtime: r, wasm: wasm, warned: &r.warned, done: make(chan struct{})}
+func newCall(r *Runtime, guest string, limits *Limits, wasm Instance) *Call {
+	return &Call{guest: guest, runtime: r, limits: limits, wasm: wasm, warned: &r.warned, done: make(chan struct{})}
 }
 
 // CallConfig configures a Call that belongs to no loaded guest. The zero value is
@@ -49,6 +54,7 @@ type CallConfig struct {
 	Identity        hint.Identity
 	Log             *slog.Logger
 	Wall, Monotonic int64
+	Limits          Limits
 }
 
 // NewCall makes a Call for testing an engine or a host function by itself.
@@ -56,7 +62,8 @@ func NewCall(cfg CallConfig) *Call {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest, nil)
+	limits := cfg.Limits.withDefaults(0, 0)
+	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest, &limits, nil)
 	c.begin(cfg.Identity, 0)
 	c.wall, c.mono = cfg.Wall, cfg.Monotonic
 	return c
@@ -81,7 +88,7 @@ func (c *Call) begin(id hint.Identity, fuel uint64) {
 	if c.budget = int64(fuel); c.wasm != nil {
 		c.wasm.SetFuel(c.budget)
 	}
-	c.wall, c.mono, c.logLines, c.logDropped = 0, 0, 0, 0
+	c.wall, c.mono, c.logLines, c.logBytes, c.logDropped, c.hostCalls, c.hostBytes = 0, 0, 0, 0, 0, 0, 0
 	c.program.seeded, c.program.exit = false, nil
 }
 
@@ -152,10 +159,11 @@ func (c *Call) LogEnabled(level abi.Level) bool {
 // Log writes one line of the guest's log. An equal warning or error of a guest is
 // written once.
 func (c *Call) Log(level abi.Level, msg []byte) {
-	if c.logLines++; c.logLines > abi.MaxLogLines {
+	if c.logLines++; c.logLines > c.limits.LogLines || len(msg) > c.limits.LogBytes-c.logBytes {
 		c.logDropped++
 		return
 	}
+	c.logBytes += len(msg)
 	if level >= abi.LevelWarn && !c.starting && !c.warned.first(uint64(level), msg) {
 		return
 	}
@@ -175,18 +183,37 @@ func slogLevel(l abi.Level) slog.Level {
 }
 
 // EnterHost charges a host function and, with LeaveHost, brackets it, so that a panic
-// in it is told apart from a trap of the guest. Engines call them.
+// in it is told apart from a trap of the guest. Engines call them. When the call has no
+// more calls of host functions left, EnterHost panics in the function's stead.
 func (c *Call) EnterHost(f *HostFunction) {
 	c.inHost = f
+	if c.hostCalls++; c.hostCalls > c.limits.HostCalls {
+		panic(c.exceed("limits.host_calls allows %d calls of host functions", c.limits.HostCalls))
+	}
 	c.charge(f.Fuel)
 }
 func (c *Call) LeaveHost()   { c.inHost = nil }
 func (c *Call) InHost() bool { return c.inHost != nil }
 
 // ChargeCopy charges for the bytes that a host function is about to copy. When it is
-// false the guest's fuel is used up: the function refuses, and the guest is stopped.
+// false the guest's fuel, or what may be copied for it, is used up: the function
+// refuses, and the guest is stopped.
 func (c *Call) ChargeCopy(bytes uint64) bool {
+	if c.hostBytes += min(bytes, maxBytes); c.hostBytes > c.limits.HostBytes {
+		c.exceed("limits.host_bytes allows host functions to copy %d bytes", c.limits.HostBytes)
+		if c.wasm != nil {
+			c.wasm.SetFuel(-1)
+		}
+		return false
+	}
 	return c.inHost == nil || c.charge(bytes/64*c.inHost.PerB)
+}
+
+// exceed ends the call for a quota: the guest is stopped, now or at its next
+// instruction, and that is what became of the call.
+func (c *Call) exceed(what string, limit uint64) *Trap {
+	c.program.exit = &Trap{TrapQuota, fmt.Sprintf(what+" in one call", limit)}
+	return c.program.exit
 }
 
 func (c *Call) charge(fuel uint64) bool {

@@ -31,7 +31,7 @@ func TestDispatchVerdicts(t *testing.T) {
 		{"host's own reason", "h", "h=REJECTED/handler_error", "the guest returned what is neither 0, a reason of its own, nor the place of an answer"},
 		{"detail", "d", "d=ACCEPTED", "version0"},
 		{"out of bounds", "b", "b=REJECTED/handler_error", "an answer of 40 bytes at 131056: it is outside 131072 bytes of memory, or over the frame of 200 bytes at 1024"},
-		{"at 2^31", "i", "i=REJECTED/handler_error", "an answer of 4294967295 bytes: at most 4194304 are read"},
+		{"at 2^31", "i", "i=REJECTED/handler_error", "an answer of 4294967295 bytes: limits.output_bytes allows 4194304"},
 		{"over the frame", "o", "o=REJECTED/handler_error", "an answer of 64 bytes at 1024: it is outside 131072 bytes of memory, or over the frame of 200 bytes at 1024"},
 		{"short", "k", "k=REJECTED/handler_error", "the guest returned what is neither 0, a reason of its own, nor the place of an answer"},
 		{"host function panics", "p a", "p=REJECTED/handler_error a=ACCEPTED", ""},

@@ -163,7 +163,7 @@ func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulati
 		}
 	}()
 	call := s.inst.call
-	call.begin(res.Context.Identity(), g.limits.Fuel)
+	call.begin(res.Context.Identity(), g.limits.FormulateFuel)
 	var ret int64
 	err := s.inst.write(res.Context.Bytes())
 	if err == nil {
@@ -243,6 +243,10 @@ func (res *Formulation) take(in *instance, out *hint.PolicyResult, ret int64, f 
 	}
 	if err == nil && a.Body != nil {
 		if err = abi.CheckEnvelope(a.Body); err == nil {
+			if detail := in.tooMany(a.Body); detail != "" {
+				res.skip(out, abi.ReasonLimitExceeded, detail)
+				return false
+			}
 			err = f.Load(output, a.Body, lim)
 		}
 	}

@@ -78,7 +78,7 @@ func TestFormulateCalls(t *testing.T) {
 		{"refusal", "r", "invalid_payload", ""},
 		{"a reason that does not exist", "u", "handler_error", "the guest returned what is neither"},
 		{"the host's own reason", "h", "handler_error", "the guest returned what is neither"},
-		{"10 MiB", "b", "handler_error", "an answer of 10485760 bytes: at most 4194304 are read"},
+		{"10 MiB", "b", "handler_error", "an answer of 10485760 bytes: limits.output_bytes allows 4194304"},
 		{"over the frame", "o", "handler_error", "over the frame"},
 		{"outside of the memory", "k", "handler_error", "an answer of 4294967295 bytes"},
 		{"host function panics", "p", "handler_error", ""},

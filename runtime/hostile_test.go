@@ -172,6 +172,9 @@ func (l *guestLines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// noisy is a log that keeps every line, so that guests find theirs enabled.
+func noisy() *slog.Logger { return slog.New(&guestLines{}) }
+
 // arenaOfAttacks is a runtime in which a good guest runs beside each attack.
 type arenaOfAttacks struct {
 	engine  *counted

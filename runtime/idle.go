@@ -12,7 +12,7 @@ import (
 type IdleStats struct {
 	Calls uint64
 	Fuel  uint64
-	Traps [4]uint64 // by TrapKind; each cost the instance
+	Traps [NumTraps]uint64 // by TrapKind; each cost the instance
 	NS    uint64
 }
 

@@ -52,7 +52,7 @@ func TestIdleIsCalledInTime(t *testing.T) {
 		}
 		wg.Wait()
 		s := statsOf(r, "idle")
-		if s.Idle.Calls < s.Calls/256 || s.Idle.Fuel < 5*s.Calls/2 || s.Idle.Traps != [4]uint64{} || s.Traps != [4]uint64{} {
+		if s.Idle.Calls < s.Calls/256 || s.Idle.Fuel < 5*s.Calls/2 || s.Idle.Traps != [runtime.NumTraps]uint64{} || s.Traps != [runtime.NumTraps]uint64{} {
 			t.Errorf("%d calls, %+v", s.Calls, s.Idle)
 		}
 	}

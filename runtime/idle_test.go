@@ -58,7 +58,7 @@ func TestIdleKeepsNobodyWaiting(t *testing.T) {
 	m.idle <- struct{}{}
 	p.drain()
 	<-p.closed
-	if st := p.idleStats; st.Calls != 2 || st.Traps != [4]uint64{} || m.alive.Load() != 0 || m.made.Load() != 2 {
+	if st := p.idleStats; st.Calls != 2 || st.Traps != [NumTraps]uint64{} || m.alive.Load() != 0 || m.made.Load() != 2 {
 		t.Errorf("%+v, %d instances made, %d alive", st, m.made.Load(), m.alive.Load())
 	}
 }

@@ -31,7 +31,7 @@ func (g *guest) newInstance(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, w)}
+	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, &g.limits, w)}
 	in.call.warned = &g.warned
 	err = in.start(g)
 	if in.started = in.call.used(); err == nil && w.Has(ExportIdle) {
@@ -154,8 +154,8 @@ func (in *instance) run(f Export, position uint32) (int64, error) {
 // in memory but over the frame.
 func (in *instance) answer(dst []byte, ref abi.Result) ([]byte, error) {
 	mem := in.wasm.Memory()
-	if ref.Len > abi.MaxAnswer {
-		return nil, fmt.Errorf("an answer of %d bytes: at most %d are read", ref.Len, abi.MaxAnswer)
+	if most := in.call.limits.OutputBytes; ref.Len > most {
+		return nil, fmt.Errorf("an answer of %d bytes: limits.output_bytes allows %d", ref.Len, most)
 	}
 	if !ref.Fits(uint64(len(mem)), abi.Span{Off: in.arena, Len: in.frame}) {
 		return nil, fmt.Errorf("an answer of %d bytes at %d: it is outside %d bytes of memory, or over the frame of %d bytes at %d", ref.Len, ref.Off, len(mem), in.frame, in.arena)
@@ -166,3 +166,11 @@ func (in *instance) answer(dst []byte, ref abi.Result) ([]byte, error) {
 
 // errResult is a return value that the ABI does not allow.
 var errResult = errors.New("the guest returned what is neither 0, a reason of its own, nor the place of an answer")
+
+// tooMany says that an envelope that the guest answered has more actions than it may.
+func (in *instance) tooMany(envelope abi.EnvelopeFrame) string {
+	if n, most := envelope.Count(), in.call.limits.Actions; n > most {
+		return fmt.Sprintf("%d actions: limits.actions allows %d", n, most)
+	}
+	return ""
+}

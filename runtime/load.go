@@ -26,6 +26,7 @@ type guest struct {
 	info       *Info
 	module     Module
 	pool       *pool
+	reserved   uint64 // bytes of the runtime's budget
 	initFrame  []byte
 	requires   abi.ContextFields // of a policy
 	generation uint64            // the one that loaded it
@@ -44,9 +45,11 @@ type Info struct {
 // Inspect reads a module and applies every rule that needs neither an engine nor a
 // grant: the binary, the ABI's exports and imports, the memory, the manifest. When
 // rules are broken the error is a *LoadError; the Info holds what could be read.
-func Inspect(name string, wasm []byte) (*Info, error) {
+func Inspect(name string, wasm []byte) (*Info, error) { return inspect(name, wasm, admit.Limits{}) }
+
+func inspect(name string, wasm []byte, limits admit.Limits) (*Info, error) {
 	refused := &LoadError{Guest: name}
-	m, err := admit.Read(wasm, admit.Limits{})
+	m, err := admit.Read(wasm, limits)
 	refused.add(err)
 	if m == nil {
 		return nil, refused
@@ -194,12 +197,23 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 	g.initFrame = abi.FinishInit(frame, params)
 	code := spec.Module
 	if !r.cfg.Unmetered {
-		if code, _, err = admit.Rewrite(spec.Module, admit.Options{MemoryPages: uint32(g.limits.Memory / pageSize), DropCustoms: true}); err != nil {
+		if code, _, err = admit.Rewrite(spec.Module, admit.Options{
+			Limits: spec.Limits.admission(), MemoryPages: uint32(g.limits.Memory / pageSize), TableElements: g.limits.TableElements, Depth: int32(g.limits.CallDepth), DropCustoms: true,
+		}); err != nil {
 			refused := &LoadError{Guest: spec.Name}
 			refused.add(err)
 			return nil, refused
 		}
 	}
+	if err := g.reserve(); err != nil {
+		return nil, refuse("limit/guest-memory", "guest_memory", err)
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			g.giveBack()
+		}
+	}()
 	g.module, err = r.cfg.Engine.Compile(ctx, code, CompileOptions{Hosts: hosts, MemoryPages: uint32(g.limits.Memory / pageSize), Spec: &spec})
 	if broken := (*LoadError)(nil); errors.As(err, &broken) {
 		return nil, &LoadError{spec.Name, broken.Problems}
@@ -211,6 +225,7 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		g.module.Close()
 		return nil, refuse("guest/init", "kvrt_init", err)
 	}
+	kept = true // by the pool, until it is closed
 	if err := g.smoke(); err != nil {
 		g.pool.drain()
 		return nil, refuse("guest/smoke", "", err)
@@ -220,7 +235,7 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 
 // check applies every rule that comes before compilation.
 func (r *Runtime) check(spec *GuestSpec) (*Info, []HostModule, error) {
-	info, err := Inspect(spec.Name, spec.Module)
+	info, err := inspect(spec.Name, spec.Module, spec.Limits.admission())
 	refused := &LoadError{Guest: spec.Name}
 	if err != nil && !errors.As(err, &refused) {
 		return nil, nil, err

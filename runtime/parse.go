@@ -59,7 +59,7 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 
 	res.clock = r.nanos()
 	in, out := s.inst, hint.Result{Guest: g.spec.Name}
-	in.call.begin(req.Identity, g.limits.Fuel)
+	in.call.begin(req.Identity, g.limits.ParseFuel)
 	var ret int64
 	if err = in.write(res.scratch); err == nil {
 		ret, err = in.run(ExportParse, 0)
@@ -113,6 +113,10 @@ func (res *Response) envelope(in *instance, out *hint.Result, ret int64, format 
 	}
 	if err == nil && a.Status == abi.StatusAccepted {
 		if err = abi.CheckEnvelope(a.Body); err == nil {
+			if detail := in.tooMany(a.Body); detail != "" {
+				res.reject(out, abi.ReasonLimitExceeded, detail)
+				return
+			}
 			err = res.frame.Load(format, a.Body, lim)
 		}
 	}

@@ -316,6 +316,7 @@ func (p *pool) closeFree(s *slot) {
 func (p *pool) closeOne() {
 	if p.open.Add(-1) == 0 {
 		p.guest.module.Close()
+		p.guest.giveBack()
 		close(p.closed)
 	}
 }
@@ -350,7 +351,9 @@ func (p *pool) stats(g *GuestStats) {
 		g.merge(&p.last[i])
 		g.MemoryBytes += p.memory[i]
 	}
+	g.ReservedBytes = p.guest.reserved
 	g.Instances, g.Idle = len(p.slots), p.idleStats
 	g.Unavailable = p.unavailable.Load()
-	g.Quarantined, g.Quarantines = p.quarantine.on(p.guest.runtime), p.quarantine.count.Load()
+	g.QuarantineLeft = p.quarantine.left(p.guest.runtime)
+	g.Quarantined, g.Quarantines = g.QuarantineLeft > 0, p.quarantine.count.Load()
 }

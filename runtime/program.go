@@ -17,7 +17,7 @@ type program struct {
 	level  abi.Level
 	random *rand.ChaCha8
 	seeded bool
-	exit   *Trap
+	exit   *Trap // why the call ended, when the engine does not know
 }
 
 // Print writes text that comes in pieces. Each line of it is one line of the guest's
@@ -30,7 +30,7 @@ func (c *Call) Print(level abi.Level, text []byte) {
 		p.level = level
 	}
 	for {
-		if c.logLines >= abi.MaxLogLines { // nothing of it is kept
+		if c.logLines >= c.limits.LogLines { // nothing of it is kept
 			c.logDropped += uint64(bytes.Count(text, []byte("\n")))
 			return
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -35,8 +36,8 @@ func (h *history) looping() bool {
 
 // quarantine keeps callers away from a guest that traps again and again: its handlers
 // answer handler_unavailable without being called. It ends by itself, and when the next
-// calls trap as well it comes back for twice as long; a swap ends it at once, since the
-// new guest has a pool of its own.
+// calls trap as well it comes back for twice as long. A swap ends it at once, since the
+// new guest has a pool of its own, and so does whoever asks for it.
 type quarantine struct {
 	until atomic.Int64 // runtime nanoseconds; 0: never been in one
 	count atomic.Uint64
@@ -47,6 +48,35 @@ type quarantine struct {
 func (q *quarantine) on(r *Runtime) bool {
 	until := q.until.Load()
 	return until != 0 && r.nanos() < until
+}
+
+// left is how long callers are kept away yet.
+func (q *quarantine) left(r *Runtime) time.Duration {
+	return time.Duration(max(q.until.Load()-r.nanos(), 0))
+}
+
+// resume ends a quarantine, and forgets that there were any.
+func (p *pool) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q := &p.quarantine; q.on(p.guest.runtime) {
+		q.until.Store(p.guest.runtime.nanos())
+		q.pause = 0
+		p.guest.runtime.log.Info("guest resumed: its quarantine was ended by hand", "guest", p.guest.spec.Name)
+	}
+}
+
+// Resume ends a guest's quarantine. Without one it does nothing.
+func (r *Runtime) Resume(name string) error {
+	if gen := r.current.Load(); gen != nil {
+		for _, g := range gen.guests {
+			if g.spec.Name == name {
+				g.pool.resume()
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrUnknownGuest, name)
 }
 
 // begin starts a quarantine, unless one is on.

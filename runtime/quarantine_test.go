@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -77,6 +78,43 @@ func TestQuarantine(t *testing.T) {
 	}
 	if n := p.quarantine.count.Load(); n != 2 {
 		t.Errorf("quarantined %d times, want 2", n)
+	}
+	p.drain()
+}
+
+// TestResume: a human ends a quarantine. The next one is as short as the first.
+func TestResume(t *testing.T) {
+	p, _ := newFakePool(t, 1)
+	r := p.guest.runtime
+	r.current.Store(&generation{number: 1, guests: []*guest{p.guest}})
+	for round := range 3 {
+		for range quarantineMin {
+			if s, _ := p.acquire(0, time.Second); s != nil {
+				p.poison(s)
+			}
+		}
+		if s, _ := p.acquire(0, time.Second); s != nil {
+			t.Fatal("not quarantined")
+		}
+		var st GuestStats
+		if p.stats(&st); !st.Quarantined || st.QuarantineLeft <= 0 || st.QuarantineLeft > quarantineFirst || st.Quarantines != uint64(round+1) {
+			t.Errorf("round %d: %+v", round, st)
+		}
+		if err := r.Resume("fake"); err != nil {
+			t.Fatal(err)
+		}
+		st = GuestStats{}
+		if p.stats(&st); st.Quarantined || st.QuarantineLeft != 0 {
+			t.Errorf("round %d: resumed and %+v", round, st)
+		}
+		s, _ := p.acquire(0, time.Second)
+		if s == nil {
+			t.Fatal("resumed and not called")
+		}
+		p.release(s)
+	}
+	if err := r.Resume("nobody"); !errors.Is(err, ErrUnknownGuest) {
+		t.Errorf("%v", err)
 	}
 	p.drain()
 }

@@ -30,6 +30,11 @@ type Config struct {
 	StripRequestHints bool
 	// Wait is how long a call waits for a free instance. Default 5 ms.
 	Wait time.Duration
+	// Memory is what the instances of all guests may come to in bytes, linear memory and
+	// tables at their limits: of each guest all instances and one spare. A guest that would
+	// not fit is refused; one that is being replaced counts until its last call has ended.
+	// Default 1 GiB, or 64 MiB for each of GOMAXPROCS when that is more.
+	Memory uint64
 	// Log receives results (debug), rejections (warn, once per type and reason),
 	// lifecycle events and the guests' lines. Default: nothing is logged.
 	Log *slog.Logger
@@ -49,6 +54,7 @@ type Runtime struct {
 	hosts   map[string]HostModule
 	started time.Time
 	warned  warnOnce
+	budget  budget
 
 	current atomic.Pointer[generation]
 	hints   atomic.Uint32 // spreads Responses over instances
@@ -90,7 +96,10 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Runtime{cfg: cfg, log: cfg.Log, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
+	if cfg.Memory == 0 {
+		cfg.Memory = defaultBudget()
+	}
+	r := &Runtime{cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {
 			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())
@@ -114,12 +123,18 @@ func (r *Runtime) hostNames() []string {
 }
 
 // Apply makes the guests exactly those of specs, in one generation. Guests whose
-// specification did not change are kept as they are, and when none did there is no new
-// generation. When any guest is refused, nothing changes.
+// specification did not change are kept as they are, but for a quarantine, which ends;
+// when none did there is no new generation. When any guest is refused, nothing changes.
 func (r *Runtime) Apply(ctx context.Context, specs []GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.offer(ctx, specs)
+	if err := r.offer(ctx, specs); err != nil {
+		return err
+	}
+	for _, g := range r.current.Load().guests {
+		g.pool.resume()
+	}
+	return nil
 }
 
 // Load adds a guest. A guest of that name must not be loaded.
@@ -133,7 +148,8 @@ func (r *Runtime) Load(ctx context.Context, spec GuestSpec) error {
 	return r.offer(ctx, append(specs, spec))
 }
 
-// Swap replaces the guest of spec's name.
+// Swap replaces the guest of spec's name. One that is the same is kept, but for its
+// quarantine, which ends.
 func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +158,11 @@ func (r *Runtime) Swap(ctx context.Context, spec GuestSpec) error {
 		return err
 	}
 	specs[i] = spec
-	return r.offer(ctx, specs)
+	if err := r.offer(ctx, specs); err != nil {
+		return err
+	}
+	r.current.Load().guests[i].pool.resume()
+	return nil
 }
 
 // Unload removes a guest.
@@ -345,53 +365,4 @@ func (r *Runtime) Generation() uint64 {
 		return gen.number
 	}
 	return 0
-}
-
-// Observe hands the counters to o.
-func (r *Runtime) Observe(o Observer) {
-	gen := r.current.Load()
-	if gen == nil {
-		return
-	}
-	s := RuntimeStats{Generation: gen.number, Guests: len(gen.guests), Swaps: r.swaps.Load(), FailedSwaps: r.failed.Load()}
-	for i := range r.shards {
-		sh := &r.shards[i]
-		s.Dispatches += sh.dispatches.Load()
-		s.Malformed += sh.malformed.Load()
-		s.Formulations += sh.formulations.Load()
-		s.MalformedContexts += sh.badContexts.Load()
-		for j := range sh.unrouted {
-			s.Unrouted[j] += sh.unrouted[j].Load()
-		}
-	}
-	o.Runtime(s)
-	for _, g := range gen.guests {
-		st := GuestStats{Name: g.spec.Name, Version: g.info.Manifest.Version, SHA256: g.info.SHA256, Generation: g.generation}
-		g.pool.stats(&st)
-		o.Guest(st)
-	}
-}
-
-// GuestInfo describes a loaded guest.
-type GuestInfo struct {
-	Spec       GuestSpec
-	Limits     Limits // with defaults
-	Info       *Info
-	Generation uint64 // the one that loaded it
-	History    int    // how many times it can be rolled back
-}
-
-// Guests describes what is loaded, in order.
-func (r *Runtime) Guests() []GuestInfo {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	gen := r.current.Load()
-	if gen == nil {
-		return nil
-	}
-	out := make([]GuestInfo, len(gen.guests))
-	for i, g := range gen.guests {
-		out[i] = GuestInfo{g.spec, g.limits, g.info, g.generation, len(r.history[g.spec.Name])}
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -27,6 +28,7 @@ type Start struct {
 // NewSolo loads a guest by itself: the same checks, calls and errors as in
 // [Runtime.Load]. cfg.Log receives the guest's lines, repeated ones too.
 func NewSolo(ctx context.Context, cfg Config, spec GuestSpec) (*Solo, error) {
+	cfg.Memory = math.MaxUint64 // there are no others
 	r, err := New(cfg)
 	if err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func (s *Solo) Call(ctx context.Context, c SoloCall) (SoloResult, error) {
 	in := s.inst
 	in.call.warned = new(warnOnce)
 	begin := func() {
-		in.call.begin(c.Identity, s.guest.limits.Fuel)
+		in.call.begin(c.Identity, s.guest.limits.roleFuel(c.Role))
 		in.call.wall, in.call.mono = c.Wall, c.Monotonic
 	}
 	begin()

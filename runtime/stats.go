@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -73,7 +74,7 @@ type GuestStats struct {
 	Calls      uint64
 	Accepted   uint64
 	Rejected   [NumReasons]uint64 // by reason
-	Traps      [4]uint64          // by TrapKind
+	Traps      [NumTraps]uint64   // by TrapKind
 	LogDropped uint64
 	Fuel       uint64
 	Durations  Durations
@@ -86,8 +87,12 @@ type GuestStats struct {
 	Unavailable uint64 // calls that found no free instance in time, or the guest quarantined
 	Quarantined bool   // callers are kept away for a while, since half of the calls trapped
 	Quarantines uint64 // how often that came about
-	MemoryBytes uint64 // linear memory of all instances
-	Idle        IdleStats
+	// QuarantineLeft is how long callers are kept away yet.
+	QuarantineLeft time.Duration
+	MemoryBytes    uint64 // linear memory of all instances
+	Idle           IdleStats
+
+	ReservedBytes uint64 // of RuntimeStats.MemoryBudget
 }
 
 // RuntimeStats is what the runtime itself has done.
@@ -103,13 +108,16 @@ type RuntimeStats struct {
 
 	Swaps       uint64 // generations offered
 	FailedSwaps uint64 // builds that changed nothing
+
+	MemoryBudget   uint64 // Config.Memory
+	MemoryReserved uint64 // of it, by guests that are loaded, being replaced or being built
 }
 
 // slotStats are the counters of one instance: plain fields of whoever holds it.
 type slotStats struct {
 	calls, accepted, fuel, logDropped uint64
 	rejected                          [NumReasons]uint64
-	traps                             [4]uint64
+	traps                             [NumTraps]uint64
 	emitted                           uint64
 	dropped                           [NumReasons]uint64
 	durations                         Durations

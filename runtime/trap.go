@@ -32,6 +32,8 @@ const (
 	TrapTimeout                   // past its deadline: handler_timeout
 	TrapOutOfFuel                 // past its fuel: handler_out_of_fuel
 	TrapHostPanic                 // a host function panicked: handler_error
+	TrapQuota                     // past a quota of host functions: limit_exceeded
+	NumTraps
 )
 
 // Trap is how an engine reports a call that ended without an answer. It poisons the
@@ -52,6 +54,8 @@ func (t *Trap) Reason() abi.Reason {
 		return abi.ReasonHandlerOutOfFuel
 	case TrapHostPanic:
 		return abi.ReasonHandlerError
+	case TrapQuota:
+		return abi.ReasonLimitExceeded
 	}
 	return abi.ReasonHandlerTrap
 }

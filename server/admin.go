@@ -63,6 +63,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("PUT /v1/guests/{name}", s.change(s.putGuest))
 	mux.HandleFunc("DELETE /v1/guests/{name}", s.change(s.deleteGuest))
 	mux.HandleFunc("POST /v1/guests/{name}/rollback", s.change(s.postRollback))
+	mux.HandleFunc("POST /v1/guests/{name}/resume", s.change(s.postResume))
 	if s.metrics != nil {
 		mux.Handle("GET /metrics", s.metrics)
 	}

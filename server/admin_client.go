@@ -97,6 +97,12 @@ func (a *Admin) Swap(ctx context.Context, name string, g GuestRequest) (*Change,
 	return &out, a.call(ctx, http.MethodPut, guestPath(name)+"?mode=swap", &g, &out)
 }
 
+// Resume ends a guest's quarantine.
+func (a *Admin) Resume(ctx context.Context, name string) (*Change, error) {
+	var out Change
+	return &out, a.call(ctx, http.MethodPost, guestPath(name)+"/resume", nil, &out)
+}
+
 // Rollback replaces a guest by what it was before its last change.
 func (a *Admin) Rollback(ctx context.Context, name string) (*Change, error) {
 	var out Change

@@ -139,6 +139,11 @@ func TestAdminRefusals(t *testing.T) {
 	refusedWith(t, "an unload of nobody", err, 404, "no such guest")
 	_, err = a.Rollback(ctx, "nobody")
 	refusedWith(t, "a rollback of nobody", err, 404, "no such guest")
+	_, err = a.Resume(ctx, "nobody")
+	refusedWith(t, "a resume of nobody", err, 404, "no such guest")
+	if change, err := a.Resume(ctx, "demo"); err != nil || change.Guest.Quarantined {
+		t.Errorf("a resume of one that is not quarantined: %+v %v", change, err)
+	}
 	a.Rollback(ctx, "demo")
 	_, err = a.Rollback(ctx, "demo")
 	refusedWith(t, "a rollback to nothing", err, 409, "nothing to roll back to")

@@ -18,7 +18,8 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 		Version: s.cfg.Version, Started: s.started, Socket: s.cfg.Socket, Admin: s.AdminAddr(),
 		Generation: s.cfg.Runtime.Generation(), NotReady: s.notReady(), Draining: s.draining.Load(),
 		Guests: guests, Dispatches: o.runtime.Dispatches, Malformed: o.runtime.Malformed, Unrouted: byReason(&o.runtime.Unrouted),
-		Swaps: o.runtime.Swaps, Refused: o.runtime.FailedSwaps, Reload: s.LastReload(), Connections: s.Stats().Connections,
+		GuestMemory: GuestMemory{o.runtime.MemoryBudget, o.runtime.MemoryReserved},
+		Swaps:       o.runtime.Swaps, Refused: o.runtime.FailedSwaps, Reload: s.LastReload(), Connections: s.Stats().Connections,
 	}
 	st.Ready = len(st.NotReady) == 0
 	w.Header().Set("ETag", etag(st.Generation))
@@ -143,6 +144,11 @@ func (in *GuestRequest) apply(spec *runtime.GuestSpec) error {
 func (s *Server) postRollback(r *http.Request) (*Change, error) {
 	name := r.PathValue("name")
 	return s.tell(r, name, func() error { return s.cfg.Runtime.Rollback(r.Context(), name) })
+}
+
+func (s *Server) postResume(r *http.Request) (*Change, error) {
+	name := r.PathValue("name")
+	return s.tell(r, name, func() error { return s.cfg.Runtime.Resume(name) })
 }
 
 func (s *Server) deleteGuest(r *http.Request) (*Change, error) {

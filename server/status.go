@@ -27,7 +27,15 @@ type StatusReport struct {
 	Refused    uint64            `json:"refused_swaps"`
 	Reload     ReloadStatus      `json:"reload"`
 
-	Connections int `json:"connections"`
+	GuestMemory GuestMemory `json:"guest_memory"`
+	Connections int         `json:"connections"`
+}
+
+// GuestMemory is what the instances of all guests may come to and what those that are
+// loaded, or being replaced, may come to, in bytes.
+type GuestMemory struct {
+	Budget   uint64 `json:"budget"`
+	Reserved uint64 `json:"reserved"`
 }
 
 // ReloadStatus tells of the last reload.
@@ -68,11 +76,29 @@ type GuestStatus struct {
 	Rejected    map[string]uint64 `json:"rejected"` // by reason
 	Traps       map[string]uint64 `json:"traps"`    // by kind
 	Unavailable uint64            `json:"unavailable"`
-	Quarantined bool              `json:"quarantined"`
 	Fuel        uint64            `json:"fuel"`
+	LogDropped  uint64            `json:"log_lines_dropped"`
+
+	// Quarantined tells that callers are kept away, for QuarantineMS more, because half
+	// of the last calls trapped; Quarantines how often that came about.
+	Quarantined  bool   `json:"quarantined"`
+	QuarantineMS int64  `json:"quarantine_ms,omitempty"`
+	Quarantines  uint64 `json:"quarantines"`
+
+	// ReservedBytes is the guest's part of StatusReport.GuestMemory.
+	ReservedBytes uint64     `json:"reserved_bytes"`
+	Idle          IdleStatus `json:"idle"`
 
 	// LastError is why the last change of this guest was refused; nil when it was not.
 	LastError *GuestError `json:"last_error,omitempty"`
+}
+
+// IdleStatus is what calls of kvrt_idle have done.
+type IdleStatus struct {
+	Calls   uint64            `json:"calls"`
+	Fuel    uint64            `json:"fuel"`
+	Seconds float64           `json:"seconds"`
+	Traps   map[string]uint64 `json:"traps"` // by kind
 }
 
 // GuestError is a change of a guest that was refused.
@@ -83,22 +109,47 @@ type GuestError struct {
 
 // GuestLimits are runtime.Limits in JSON. What is left out has its default.
 type GuestLimits struct {
-	Fuel      uint64 `json:"fuel,omitempty"`
-	Memory    uint64 `json:"memory,omitempty"` // bytes
-	Instances int    `json:"instances,omitempty"`
-	InitFuel  uint64 `json:"init_fuel,omitempty"`
+	Fuel          uint64 `json:"fuel,omitempty"`
+	ParseFuel     uint64 `json:"parse_fuel,omitempty"`
+	FormulateFuel uint64 `json:"formulate_fuel,omitempty"`
+	InitFuel      uint64 `json:"init_fuel,omitempty"`
+	IdleFuel      uint64 `json:"idle_fuel,omitempty"`
+	IdleCalls     uint64 `json:"idle_calls,omitempty"`
+	IdleBytes     uint64 `json:"idle_bytes,omitempty"`
+	Memory        uint64 `json:"memory,omitempty"` // bytes
+	TableElements uint32 `json:"table_elements,omitempty"`
+	CallDepth     uint32 `json:"call_depth,omitempty"` // bytes
+	Instances     int    `json:"instances,omitempty"`
+	OutputBytes   uint32 `json:"output_bytes,omitempty"`
+	Actions       int    `json:"actions,omitempty"`
+	LogLines      int    `json:"log_lines,omitempty"`
+	LogBytes      int    `json:"log_bytes,omitempty"`
+	HostCalls     uint64 `json:"host_calls,omitempty"`
+	HostBytes     uint64 `json:"host_bytes,omitempty"`
 }
 
 func (l GuestLimits) runtime() runtime.Limits {
-	return runtime.Limits{Fuel: l.Fuel, Memory: l.Memory, Instances: l.Instances, InitFuel: l.InitFuel}
+	return runtime.Limits{
+		Memory: l.Memory, TableElements: l.TableElements, Instances: l.Instances, CallDepth: l.CallDepth,
+		Fuel: l.Fuel, ParseFuel: l.ParseFuel, FormulateFuel: l.FormulateFuel, InitFuel: l.InitFuel,
+		IdleFuel: l.IdleFuel, IdleCalls: l.IdleCalls, IdleBytes: l.IdleBytes,
+		OutputBytes: l.OutputBytes, Actions: l.Actions, LogLines: l.LogLines, LogBytes: l.LogBytes, HostCalls: l.HostCalls, HostBytes: l.HostBytes,
+	}
 }
 
 func guestLimits(l runtime.Limits) GuestLimits {
-	return GuestLimits{l.Fuel, l.Memory, l.Instances, l.InitFuel}
+	return GuestLimits{
+		Memory: l.Memory, TableElements: l.TableElements, Instances: l.Instances, CallDepth: l.CallDepth,
+		Fuel: l.Fuel, ParseFuel: l.ParseFuel, FormulateFuel: l.FormulateFuel, InitFuel: l.InitFuel,
+		IdleFuel: l.IdleFuel, IdleCalls: l.IdleCalls, IdleBytes: l.IdleBytes,
+		OutputBytes: l.OutputBytes, Actions: l.Actions, LogLines: l.LogLines, LogBytes: l.LogBytes, HostCalls: l.HostCalls, HostBytes: l.HostBytes,
+	}
 }
 
 // TrapKinds are the names of the kinds of trap, in the order of [runtime.TrapKind].
-func TrapKinds() [4]string { return [4]string{"guest", "timeout", "out_of_fuel", "host_panic"} }
+func TrapKinds() [runtime.NumTraps]string {
+	return [runtime.NumTraps]string{"guest", "timeout", "out_of_fuel", "host_panic", "quota"}
+}
 
 // byReason names the counters that are not 0.
 func byReason(counts *[runtime.NumReasons]uint64) map[string]uint64 {
@@ -135,7 +186,9 @@ func guestStatus(g *runtime.GuestInfo, s *runtime.GuestStats) GuestStatus {
 		Capabilities: append([]string{}, m.Capabilities...), Grants: append([]string{}, g.Spec.Grants...),
 		Limits: guestLimits(g.Limits), History: g.History,
 		Instances: s.Instances, Vacant: s.Vacant, MemoryBytes: s.MemoryBytes, Calls: s.Calls, Accepted: s.Accepted,
-		Rejected: byReason(&s.Rejected), Traps: map[string]uint64{}, Unavailable: s.Unavailable, Quarantined: s.Quarantined, Fuel: s.Fuel,
+		Rejected: byReason(&s.Rejected), Traps: byKind(&s.Traps), Unavailable: s.Unavailable, Fuel: s.Fuel, LogDropped: s.LogDropped,
+		Quarantined: s.Quarantined, QuarantineMS: s.QuarantineLeft.Milliseconds(), Quarantines: s.Quarantines, ReservedBytes: s.ReservedBytes,
+		Idle: IdleStatus{s.Idle.Calls, s.Idle.Fuel, float64(s.Idle.NS) / 1e9, byKind(&s.Idle.Traps)},
 	}
 	if json.Valid(g.Spec.Parameters) {
 		st.Parameters = g.Spec.Parameters
@@ -146,10 +199,16 @@ func guestStatus(g *runtime.GuestInfo, s *runtime.GuestStats) GuestStatus {
 	for _, t := range m.ActionTypes {
 		st.ActionTypes = append(st.ActionTypes, t.Type)
 	}
-	for i, n := range s.Traps {
+	return st
+}
+
+// byKind names the counters that are not 0.
+func byKind(traps *[runtime.NumTraps]uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	for i, n := range traps {
 		if n > 0 {
-			st.Traps[TrapKinds()[i]] = n
+			out[TrapKinds()[i]] = n
 		}
 	}
-	return st
+	return out
 }

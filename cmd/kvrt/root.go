@@ -66,7 +66,7 @@ folder. KVRT_COMPILE_CACHE=off compiles them in this process.`,
 		}
 	}
 	add("envelopes", newDispatch(), newSubmit(), newLower(), newFinish(), newDiscard())
-	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newUnload())
+	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newResume(), newUnload())
 	add("guests", newInspect(), newBuild(), newVerify(), newCall(), newConfig())
 	root.AddCommand(newVersion())
 	return root

@@ -166,6 +166,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 		return f
 	}
 	a, b := bounds(old.Fetch), bounds(cfg.Fetch)
+	say("guest_memory", old.GuestMemory != cfg.GuestMemory)
 	say("fetch", a.TTL != b.TTL || a.TombstoneTTL != b.TombstoneTTL || a.MaxEntries != b.MaxEntries || a.MaxHashes != b.MaxHashes)
 	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
 	say("listen", old.Listen != cfg.Listen)

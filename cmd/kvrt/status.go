@@ -55,10 +55,16 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("socket", "%s", cell(s.Socket))
 	line("admin", "%s", cell(s.Admin))
 	line("connections", "%d", s.Connections)
+	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
 	line("generation", "%d, after %d changes and %d refused", s.Generation, s.Swaps, s.Refused)
 	line("envelopes", "%d, %d of them malformed", s.Dispatches, s.Malformed)
 	for _, reason := range slices.Sorted(maps.Keys(s.Unrouted)) {
 		line("rejected before any guest", "%d %s", s.Unrouted[reason], reason)
+	}
+	for i := range s.Guests {
+		if g := &s.Guests[i]; g.Quarantined {
+			line("quarantined", "%s, for %s yet: half of its last calls trapped; swap in a good one, or resume it", cell(g.Name), time.Duration(g.QuarantineMS)*time.Millisecond)
+		}
 	}
 	switch r := s.Reload; {
 	case r.Time.IsZero():

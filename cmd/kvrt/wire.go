@@ -77,6 +77,7 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 func runtimeConfig(cfg *config.Config, engine runtime.Engine, f *fetch.Host, log *slog.Logger) runtime.Config {
 	return runtime.Config{
 		Engine:          engine,
+		Memory:          uint64(cfg.GuestMemory),
 		Hosts:           hostModules(f),
 		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
 		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,
@@ -153,7 +154,16 @@ func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
 func specOf(g *config.Guest, wasm []byte) runtime.GuestSpec {
 	return runtime.GuestSpec{
 		Name: g.Name, Module: wasm, Source: g.Module, SHA256: g.SHA256, Grants: g.Grants, Parameters: g.Parameters,
-		Limits: runtime.Limits{Fuel: g.Limits.Fuel, Memory: uint64(g.Limits.Memory), Instances: g.Limits.Instances, InitFuel: g.Limits.InitFuel},
+		Limits: limitsOf(&g.Limits),
+	}
+}
+
+func limitsOf(l *config.GuestLimits) runtime.Limits {
+	return runtime.Limits{
+		Memory: uint64(l.Memory), TableElements: l.TableElements, Instances: l.Instances, CallDepth: uint32(l.CallDepth),
+		Fuel: l.Fuel, ParseFuel: l.ParseFuel, FormulateFuel: l.FormulateFuel, InitFuel: l.InitFuel,
+		IdleFuel: l.IdleFuel, IdleCalls: l.IdleCalls, IdleBytes: uint64(l.IdleBytes),
+		OutputBytes: uint32(l.OutputBytes), Actions: l.Actions, LogLines: l.LogLines, LogBytes: int(l.LogBytes), HostCalls: l.HostCalls, HostBytes: uint64(l.HostBytes),
 	}
 }
 

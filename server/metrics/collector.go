@@ -97,6 +97,12 @@ func add(g, o *runtime.GuestStats) {
 	for i, n := range o.Traps {
 		g.Traps[i] += n
 	}
+	g.Idle.Calls += o.Idle.Calls
+	g.Idle.Fuel += o.Idle.Fuel
+	g.Idle.NS += o.Idle.NS
+	for i, n := range o.Idle.Traps {
+		g.Idle.Traps[i] += n
+	}
 	g.Durations.SumNS += o.Durations.SumNS
 	for i, n := range o.Durations.Buckets {
 		g.Durations.Buckets[i] += n
@@ -128,6 +134,8 @@ func (c *collector) collectRuntime(out sink) {
 	out.counter(d.malformed, s.Malformed)
 	out.counter(d.swaps, s.Swaps, "ok")
 	out.counter(d.swaps, s.FailedSwaps, "refused")
+	out.gauge(d.budget, float64(s.MemoryBudget))
+	out.gauge(d.reserved, float64(s.MemoryReserved))
 	for reason, n := range byReason(&s.Unrouted) {
 		out.counter(d.unrouted, n, reason)
 	}
@@ -146,6 +154,12 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 		out.counter(d.traps, s.Traps[i], name, kind)
 	}
 	out.counter(d.fuel, s.Fuel, name)
+	out.counter(d.idles, s.Idle.Calls, name)
+	out.counter(d.idleFuel, s.Idle.Fuel, name)
+	out.ch <- prometheus.MustNewConstMetric(d.idleTime, prometheus.CounterValue, float64(s.Idle.NS)/1e9, name)
+	for i, kind := range server.TrapKinds() {
+		out.counter(d.idleTraps, s.Idle.Traps[i], name, kind)
+	}
 	out.counter(d.logDropped, s.LogDropped, name)
 	out.counter(d.unavailable, s.Unavailable, name)
 	out.counter(d.quarantines, s.Quarantines, name)

@@ -8,6 +8,7 @@ type descs struct {
 	dispatches, malformed, unrouted, swaps                               *prometheus.Desc
 	calls, results, traps, durations, fuel                               *prometheus.Desc
 	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
+	budget, reserved, idles, idleFuel, idleTraps, idleTime               *prometheus.Desc
 	connections, opened, frames, oneway, errors                          *prometheus.Desc
 	bytesIn, bytesOut, buffered, reloadOK, reloadTime                    *prometheus.Desc
 	entries, tombstones, hashBytes, prepared, submits, ended             *prometheus.Desc
@@ -41,6 +42,12 @@ func newDescs() (d descs) {
 		{&d.quarantined, "quarantined", "1 while a guest is out of service because half of its calls trapped.", []string{"guest"}},
 		{&d.instances, "instances", "Instances of a guest; vacant ones have trapped and are being replaced.", []string{"guest", "state"}},
 		{&d.memory, "guest_memory_bytes", "Linear memory of all instances of a guest.", []string{"guest"}},
+		{&d.budget, "guest_memory_budget_bytes", "What the instances of all guests may come to, at their limits.", nil},
+		{&d.reserved, "guest_memory_reserved_bytes", "What the instances of the guests that are loaded, or being replaced, may come to.", nil},
+		{&d.idles, "idle_calls_total", "Calls of a guest's kvrt_idle, in which it collects its garbage.", []string{"guest"}},
+		{&d.idleFuel, "idle_fuel_total", "Fuel that a guest's kvrt_idle used.", []string{"guest"}},
+		{&d.idleTime, "idle_seconds_total", "Time that a guest's kvrt_idle took. No call waits for it while an instance is free.", []string{"guest"}},
+		{&d.idleTraps, "idle_traps_total", "Calls of kvrt_idle that cost the instance.", []string{"guest", "kind"}},
 		{&d.connections, "connections", "Connections of the data socket that are open.", nil},
 		{&d.opened, "connections_total", "Connections to the data socket.", []string{"result"}},
 		{&d.frames, "frames_total", "Requests on the data socket.", []string{"op"}},

@@ -13,7 +13,7 @@ import (
 var version string
 
 func main() {
-	if wazero.RunChild(wazero.Child{}) { // this process was started to compile a guest
+	if wazero.RunChild(child()) { // this process was started to compile, try or verify a guest
 		return
 	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		panic(syscall.Exec(self, os.Args, append(os.Environ(), "GORACE=atexit_sleep_ms=0")))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	if wazero.RunChild(wazero.Child{}) {
+	if wazero.RunChild(child()) {
 		return
 	}
 	if filepath.Base(os.Args[0]) != "kvrt" { // the tests themselves; scripts say what they want

@@ -170,6 +170,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("fetch", a.TTL != b.TTL || a.TombstoneTTL != b.TombstoneTTL || a.MaxEntries != b.MaxEntries || a.MaxHashes != b.MaxHashes)
 	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
 	say("listen", old.Listen != cfg.Listen)
+	say("compile", old.Compile != cfg.Compile)
 	say("limits", old.Limits != cfg.Limits)
 	say("log", old.Log != cfg.Log)
 	say("drain_timeout", old.DrainTimeout != cfg.DrainTimeout)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +24,7 @@ func newVerify() *cobra.Command {
 	var (
 		flags               soloFlags
 		file, cases, output string
+		timeout             time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "verify MODULE",
@@ -37,6 +42,12 @@ Every broken rule is a line on standard error, with what to do, and the code is 
 Otherwise it prints what the guest uses: fuel and memory, and notes on what is allowed
 and worth knowing.
 
+All of it is done in a child process with limits of time and memory (--timeout, and the
+keys compile.timeout and compile.memory). A guest that takes more is refused like any
+other, by the rule of what it was at: compile/wall, trial/cpu, trial/memory and the like.
+Where a second engine is built in (kvrt version), each call of the probes is made on both,
+in that child, and they must agree.
+
 All that the guest imports is granted, by hosts that keep nothing. With -c the guest is
 what kvrt.yaml makes of it: its grants, parameters and limits are those of the guest
 with this module, or else with the name in its manifest.`,
@@ -50,26 +61,32 @@ with this module, or else with the name in its manifest.`,
 			if err != nil {
 				return &inputError{err}
 			}
-			folder, err := casesOf(args[0], cases, cmd.Flags().Changed("cases"))
+			t := task{Build: thisBuild()}
+			if t.Cases, err = casesOf(args[0], cases, cmd.Flags().Changed("cases")); err != nil {
+				return err
+			}
+			limits := config.Default().Compile
+			if t.Verify, err = newVerifyTask(cmd, args[0], wasm, file, &flags, &limits); err != nil {
+				return err
+			}
+			if timeout > 0 {
+				limits.Timeout = timeout
+			}
+			a, err := verify(cmd.Context(), &t, limits)
 			if err != nil {
 				return err
 			}
-			spec, err := verifySpec(cmd, args[0], wasm, file, &flags)
-			if err != nil {
-				return err
+			if a.Unknown {
+				return &usageError{cmd.CommandPath(), fmt.Sprintf("%s has no guest with the module %s or the name %s", file, args[0], a.Guest)}
 			}
-			report, err := newKit().Verify(cmd.Context(), spec, folder)
-			if err != nil {
-				return err
-			}
-			v := newVerdict(args[0], wasm, report)
+			v := a.Verdict
 			if output == "json" {
 				err = writeJSON(cmd.OutOrStdout(), v)
-			} else if report.OK() {
+			} else if v.OK {
 				err = v.write(cmd.OutOrStdout())
 			}
-			if !report.OK() {
-				return &runtime.LoadError{Guest: spec.Name, Problems: report.Problems}
+			if !v.OK {
+				return &runtime.LoadError{Guest: a.Guest, Problems: v.problems()}
 			}
 			return err
 		},
@@ -78,69 +95,70 @@ with this module, or else with the name in its manifest.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&file, "config", "c", "", "take grants, parameters and limits from this kvrt.yaml")
 	fs.StringVar(&cases, "cases", "", "`folder` with the guest's case files (default: cases beside MODULE, if it is there)")
+	fs.DurationVar(&timeout, "timeout", 0, "most time that all of it may take, and most CPU time (default: compile.timeout of the configuration, or 10s)")
 	choose(cmd, &output, "output", "o", "form of the output", "text", "json")
 	return cmd
 }
 
-// casesOf opens the folder with the guest's cases; nil when it has none.
-func casesOf(module, folder string, chosen bool) (fs.FS, error) {
+// verify has a child verify a guest. What the child may not take is a rule that the
+// guest breaks.
+func verify(ctx context.Context, t *task, limits config.Compile) (*verifyAnswer, error) {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCompiler(limits)
+	if err != nil {
+		return nil, err
+	}
+	raw, err = c.Do(ctx, raw)
+	var refused *runtime.LoadError
+	if errors.As(err, &refused) {
+		m := t.Verify
+		return &verifyAnswer{Guest: unnamedGuest, Verdict: &verdict{Module: m.Module, Size: len(m.Wasm), SHA256: digestOf(m.Wasm), Problems: problemsOf(refused.Problems), Notes: []string{}}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &verifyAnswer{}
+	if err := json.Unmarshal(raw, a); err != nil || a.Verdict == nil && !a.Unknown {
+		return nil, fmt.Errorf("the child that verifies the guest answers %.100q: %w", raw, err)
+	}
+	return a, nil
+}
+
+// casesOf finds the folder with the guest's cases; nil when it has none.
+func casesOf(module, folder string, chosen bool) (*caseFolder, error) {
 	if !chosen {
-		folder = filepath.Join(filepath.Dir(module), "cases")
 		if strings.HasPrefix(module, embeddedPrefix) {
 			return nil, nil
 		}
+		return listCases(filepath.Join(filepath.Dir(module), "cases"))
 	}
 	info, err := os.Stat(folder)
-	switch {
-	case err == nil && info.IsDir():
-		return os.DirFS(folder), nil
-	case !chosen:
-		return nil, nil
-	case err == nil:
+	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("--cases %s is no folder", folder)
 	}
-	return nil, &inputError{err}
+	if err != nil {
+		return nil, &inputError{err}
+	}
+	return listCases(folder)
 }
 
-// verifySpec describes the guest that is judged. A module that cannot be read is
-// described as far as that goes: the judge names what is wrong.
-func verifySpec(cmd *cobra.Command, module string, wasm []byte, file string, flags *soloFlags) (runtime.GuestSpec, error) {
-	spec := runtime.GuestSpec{Name: "guest", Module: wasm, Source: module}
-	info, _ := runtime.Inspect(module, wasm)
-	if info != nil {
-		spec.Grants = info.Imports
-	}
-	if info != nil && info.Manifest != nil {
-		spec.Name = info.Manifest.Name
-	}
+// newVerifyTask describes the guest that is judged, as far as that goes without looking
+// into the module.
+func newVerifyTask(cmd *cobra.Command, module string, wasm []byte, file string, flags *soloFlags, limits *config.Compile) (*verifyTask, error) {
+	v := &verifyTask{Module: module, Wasm: wasm, File: -1}
 	if file != "" {
 		cfg, err := loadConfig(file)
 		if err != nil {
-			return spec, err
+			return nil, err
 		}
-		g := configured(cfg, module, spec.Name)
-		if g == nil {
-			return spec, &usageError{cmd.CommandPath(), fmt.Sprintf("%s has no guest with the module %s or the name %s", file, module, spec.Name)}
-		}
-		spec = specOf(g, wasm)
-		spec.Source = module
+		*limits = cfg.Compile
+		v.Configured, v.Guests = true, cfg.Guests
+		v.File = slices.IndexFunc(cfg.Guests, func(g config.Guest) bool { return g.Module == module || sameFile(g.Module, module) })
 	}
-	return spec, flags.apply(cmd, &spec)
-}
-
-// configured finds the guest of a configuration that a module is meant for.
-func configured(cfg *config.Config, module, name string) *config.Guest {
-	for i := range cfg.Guests {
-		if g := &cfg.Guests[i]; g.Module == module || sameFile(g.Module, module) {
-			return g
-		}
-	}
-	for i := range cfg.Guests {
-		if g := &cfg.Guests[i]; g.Name == name {
-			return g
-		}
-	}
-	return nil
+	return v, flags.apply(cmd, &v.Flags)
 }
 
 // verdict is what verify tells.
@@ -162,6 +180,17 @@ type verdict struct {
 	MemoryLimit  uint64       `json:"memory_limit,omitempty"`
 	LargestFrame uint32       `json:"largest_frame,omitempty"` // that it has a buffer for, of powers of two
 	Cases        *casesReport `json:"cases,omitempty"`
+
+	Engines  []string `json:"engines,omitempty"`        // that it was run on
+	Compared int      `json:"calls_compared,omitempty"` // that were made on both
+}
+
+func (v *verdict) problems() []runtime.Problem {
+	out := make([]runtime.Problem, len(v.Problems))
+	for i, p := range v.Problems {
+		out[i] = runtime.Problem{Rule: p.Rule, Item: p.Item, Msg: p.Message}
+	}
+	return out
 }
 
 type startReport struct {
@@ -184,7 +213,7 @@ type casesReport struct {
 	Failed int `json:"failed"`
 }
 
-func newVerdict(module string, wasm []byte, r *tck.Report) *verdict {
+func newVerdict(module string, wasm []byte, kit *tck.Kit, r *tck.Report) *verdict {
 	v := &verdict{Module: module, OK: r.OK(), Size: len(wasm), SHA256: digestOf(wasm), Problems: problemsOf(r.Problems), Notes: r.Notes}
 	if v.Notes == nil {
 		v.Notes = []string{}
@@ -197,6 +226,9 @@ func newVerdict(module string, wasm []byte, r *tck.Report) *verdict {
 	}
 	v.Start, v.Cases = &startReport{r.Start.Fuel, r.Start.Memory}, &casesReport{r.Cases.Files, r.Cases.Cases, r.Cases.Runs, r.Cases.Failed}
 	v.Fuel, v.Memory, v.MemoryLimit, v.LargestFrame = r.Limits.Fuel, r.Memory, r.Limits.Memory, r.LargestFrame
+	if v.Engines = []string{kit.Engine.Name()}; r.Second != "" {
+		v.Engines, v.Compared = append(v.Engines, r.Second), r.Compared
+	}
 	for _, f := range r.Roles {
 		v.Roles = append(v.Roles, roleReport{string(f.Role), f.Calls, f.LeastFuel, f.MostFuel, f.MostFor})
 	}
@@ -216,6 +248,11 @@ func (v *verdict) write(w io.Writer) error {
 	}
 	line("memory", "%d of %d bytes at most; frames of %d bytes", v.Memory, v.MemoryLimit, v.LargestFrame)
 	line("cases", "%d in %d files, %d runs", v.Cases.Cases, v.Cases.Files, v.Cases.Runs)
+	if len(v.Engines) > 1 {
+		line("engines", "%s, alike in %d calls; %s", strings.Join(v.Engines, " and "), v.Compared, secondAbout)
+	} else {
+		line("engines", "%s; second engine: %s", strings.Join(v.Engines, ""), secondAbout)
+	}
 	for _, n := range v.Notes {
 		line("note", "%s", n)
 	}

@@ -18,6 +18,7 @@ type build struct {
 	Modified bool   `json:"modified"` // the working tree differed from it
 	ABI      string `json:"abi"`
 	Engine   string `json:"engine"`
+	Second   string `json:"second_engine"` // what there is to know of it
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
@@ -29,7 +30,8 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of kvrt, the ABI and the engine",
 		Long: `version prints the version of the module, the git revision, the version of the
-guest ABI, the Wasm engine, and the platform.`,
+guest ABI, the Wasm engine, the second engine that verify compares it with where one is
+built in, and the platform.`,
 		Example: `  kvrt version
   kvrt version -o json
   kvrt version -o json | jq -r .abi`,
@@ -45,8 +47,8 @@ guest ABI, the Wasm engine, and the platform.`,
 			} else if b.Modified {
 				revision += " (modified)"
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "kvrt      %s\nrevision  %s\nabi       %s\nengine    %s\ngo        %s\nplatform  %s/%s\n",
-				b.Version, revision, b.ABI, b.Engine, b.Go, b.OS, b.Arch)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "kvrt      %s\nrevision  %s\nabi       %s\nengine    %s\nsecond    %s\ngo        %s\nplatform  %s/%s\n",
+				b.Version, revision, b.ABI, b.Engine, b.Second, b.Go, b.OS, b.Arch)
 			return err
 		},
 	}
@@ -59,7 +61,7 @@ var described = regexp.MustCompile(`^(?:.*-g)?([0-9a-f]{7,40})(-dirty)?$`)
 
 func thisBuild() build {
 	b := build{
-		Version: version, ABI: fmt.Sprintf("%d.%d", abi.Major, abi.Minor), Engine: engineName + " (version unknown)",
+		Version: version, ABI: fmt.Sprintf("%d.%d", abi.Major, abi.Minor), Engine: engineName + " (version unknown)", Second: secondAbout,
 		Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH,
 	}
 	if m := described.FindStringSubmatch(version); m != nil {

@@ -34,12 +34,16 @@ func hostModules(f *fetch.Host) []runtime.HostModule {
 	return []runtime.HostModule{f, log.Module{}, clock.Module{}, wasi.Module{}}
 }
 
-// newKit makes what guests are judged on: the engine that they run on, and hosts that
-// keep nothing.
+// newKit makes what a guest is looked at on by itself: the engine that it runs on, and
+// hosts that keep nothing.
 func newKit() *tck.Kit {
+	return kitOn(newEngine(slog.New(slog.DiscardHandler), config.Default().Compile, false))
+}
+
+func kitOn(e runtime.Engine) *tck.Kit {
 	hosts := hostModules(nil)
 	hosts = slices.DeleteFunc(hosts, func(h runtime.HostModule) bool { return h.Name() == abi.ModuleFetch }) // the kit has its own
-	return &tck.Kit{Engine: newEngine(slog.New(slog.DiscardHandler)), Hosts: hosts, CheckParameters: checkParameters}
+	return &tck.Kit{Engine: e, Hosts: hosts, CheckParameters: checkParameters}
 }
 
 // stack is everything that a configuration asks for, wired together and running.
@@ -65,7 +69,7 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
 	})
 	s.fetch = fetch.NewHost(s.store, allow)
-	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log), s.fetch, log)); err != nil {
+	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log, cfg.Compile, true), s.fetch, log)); err != nil {
 		return nil, err
 	}
 	if err := s.runtime.Apply(ctx, specs); err != nil {
@@ -81,8 +85,11 @@ func runtimeConfig(cfg *config.Config, engine runtime.Engine, f *fetch.Host, log
 		Hosts:           hostModules(f),
 		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
 		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,
+		Target:          targetOf(cfg),
 		Log:             log,
 		CheckParameters: checkParameters,
+
+		StripRequestHints: cfg.RequestHints == config.HintsStrip,
 	}
 }
 
@@ -130,22 +137,16 @@ func parseAllowList(ctx context.Context, cfg *config.Config) (*fetch.AllowList, 
 	return allow, err
 }
 
-// guestSpecs reads the modules of a configuration. The error is a *config.Error with
-// every module that cannot be read.
+// guestSpecs reads the modules of a configuration and chooses its policies. The error is
+// a *config.Error with everything that is wrong.
 func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
-	specs := make([]runtime.GuestSpec, len(cfg.Guests))
-	wrong := &config.Error{}
-	for i := range cfg.Guests {
-		g := &cfg.Guests[i]
-		wasm, err := readModule(g.Module)
-		if err != nil {
-			wrong.Problems = append(wrong.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), err.Error()))
-			continue
-		}
-		specs[i] = specOf(g, wasm)
+	guests, problems := readGuests(cfg)
+	if len(problems) > 0 {
+		return nil, &config.Error{Problems: problems}
 	}
-	if len(wrong.Problems) > 0 {
-		return nil, wrong
+	specs := make([]runtime.GuestSpec, len(guests))
+	for i, g := range guests {
+		specs[i] = g.spec
 	}
 	return specs, nil
 }

@@ -24,3 +24,10 @@
 // The first such build downloads the binding, 55 MB packed and 207 MB unpacked.
 // Without the tag, or on another architecture, this file is all that there is.
 package wasmtime
+
+// Version is the version of the Go binding, and so of the library that it brings.
+const Version = "v39.0.1"
+
+// Advisories says for people which published faults the library has.
+const Advisories = "not fixed in it are CVE-2026-34971 and -34987 (a guest leaves its sandbox; on aarch64, and with a compiler that is not used) " +
+	"and CVE-2026-34941 to -34946, -34983, -34988, -35195, nor later ones: a second opinion only"

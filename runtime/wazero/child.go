@@ -56,8 +56,9 @@ type reply struct {
 type stage string
 
 const (
-	atCompile stage = "compile"
-	atTrial   stage = "trial"
+	atAdmission stage = "admission" // the module is read and checked
+	atCompile   stage = "compile"
+	atTrial     stage = "trial"
 )
 
 // RunChild does the work of a [Compiler]'s child and returns true when this process is
@@ -96,6 +97,7 @@ func (c Child) run(in io.Reader, say func(stage)) reply {
 	if err := limit(j.CPU, j.Memory); err != nil {
 		return reply{Failed: "set limits: " + err.Error()}
 	}
+	say(atAdmission)
 	rest, err := io.ReadAll(r)
 	if err != nil || len(rest) != j.Code+j.Task {
 		return reply{Failed: fmt.Sprintf("read the job: %d bytes of %d: %v", len(rest), j.Code+j.Task, err)}
@@ -108,7 +110,9 @@ func (c Child) run(in io.Reader, say func(stage)) reply {
 		}
 	}
 	if j.Task > 0 {
-		say(atTrial)
+		if j.Compile {
+			say(atTrial)
+		}
 		c.work(&out, &j, rest[j.Code:], say)
 	}
 	return out

@@ -33,8 +33,8 @@ const (
 
 // ChildError tells that a [Compiler]'s child did not do its work. A module that wazero
 // refuses is no ChildError, nor is a guest that fails its trial. What the module is to
-// blame for is a *runtime.LoadError as well, with the rule compile/ or trial/ and then
-// the reason.
+// blame for is a *runtime.LoadError as well, with a rule such as compile/wall: what the
+// child was at (admission, compile, trial), and the reason.
 type ChildError struct {
 	Reason ChildReason
 	Msg    string
@@ -141,12 +141,14 @@ func replies(text []byte) (last reply, at stage, err error) {
 // String says what the child was at.
 func (s stage) String() string {
 	switch s {
+	case atAdmission:
+		return "checking the module"
 	case atCompile:
 		return "compiling"
 	case atTrial:
 		return "trying the guest"
 	}
-	return "reading the job"
+	return "starting"
 }
 
 // memorySigns is how the Go runtime, the system and the race detector say that there is

@@ -16,6 +16,7 @@ build: ## build bin/kvrt, one static binary
 
 test: guests-check python ## every test with the race detector; rebuilds and compares the guests
 	@scripts/test.sh $(TESTFLAGS)
+	@scripts/test-python.sh
 
 check: lint guests-check cross build ## what CI adds to test; ends with a clean git tree
 	go test ./internal/... ./abi/...
@@ -30,9 +31,11 @@ cross: ## build for every platform, without cgo
 
 guests: toolchain ## rebuild the committed .wasm files in place
 	policies/build.sh
+	scripts/assemblyscript.sh
 
 guests-check: toolchain
 	policies/build.sh --check
+	scripts/assemblyscript.sh --check
 
 bench: gotools ## one table of figures against floors and budgets; BASE=REV compares two revisions
 	@scripts/bench.sh

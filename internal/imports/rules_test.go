@@ -19,6 +19,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},
 	{"policies", "", "embedded files only, so that whoever embeds them links nothing"},
 	{"policies/*/...", "abi sdk/go/... own", "a guest written in Go sees what a third party's guest sees"},
+	{"sdk/assemblyscript", "", "an embedded file only"},
 	{"sdk/go/guesttest", "abi hint sdk/go/...", "what tests a guest ends up in no guest, and writes frames as a host does"},
 	{"sdk/go/...", "abi own", "all that an SDK brings ends up in every guest"},
 	{"sdk/tck/...", "abi hint runtime runtime/admit hosts/... sdk/go/... own", "the kit may import what it judges; the engine that it judges on is handed to it"},

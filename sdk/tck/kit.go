@@ -3,6 +3,7 @@ package tck
 import (
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/hosts/wasi"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -13,7 +14,7 @@ type Kit struct {
 	// Where a guest is not trusted neither is it, and the kit is used in a child process.
 	Second runtime.Engine
 	// Hosts are offered beside kvrt_fetch, which is always a [Recorder]. Default:
-	// kvrt_log and kvrt_clock.
+	// kvrt_log, kvrt_clock and the stub of WASI.
 	Hosts []runtime.HostModule
 	// CheckParameters, when set, holds parameters against the schema in the manifest.
 	CheckParameters func(schema, parameters []byte) error
@@ -23,7 +24,7 @@ type Kit struct {
 func (k *Kit) Config(rec *Recorder) runtime.Config {
 	hosts := k.Hosts
 	if hosts == nil {
-		hosts = []runtime.HostModule{log.Module{}, clock.Module{}}
+		hosts = []runtime.HostModule{log.Module{}, clock.Module{}, wasi.Module{}}
 	}
 	return runtime.Config{
 		Engine: k.Engine, Hosts: append([]runtime.HostModule{rec}, hosts...), Log: rec.Log(), CheckParameters: k.CheckParameters,

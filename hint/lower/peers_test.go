@@ -303,9 +303,14 @@ func TestAgainstProtobuf(t *testing.T) {
 		}
 		lines[i] = compact(t, env) + "\t" + ours
 
-		// The other forms refuse the same.
-		if _, _, err2 := run(t, lower.Target{Engine: lower.SGLang}, `{"kv_hint":`+env+`}`); (err2 == nil) != (err == nil) {
+		// The other forms refuse the same, and say the same.
+		text, _, err2 := run(t, lower.Target{Engine: lower.SGLang}, `{"kv_hint":`+env+`}`)
+		if (err2 == nil) != (err == nil) {
 			t.Fatalf("%s: %v, but as protobuf %v", env, err2, err)
+		}
+		packed, _, err2 := run(t, lower.Target{Engine: lower.SGLang, Form: lower.FormMsgpack}, `{"kv_hint":`+env+`}`)
+		if (err2 == nil) != (err == nil) || err == nil && packed != string(transcoded(t, text)) {
+			t.Fatalf("%s: as msgpack %x (%v), as JSON %s (%v)", env, packed, err2, text, err)
 		}
 	}
 	for i, want := range python(t, protoProgram, lines) {

@@ -234,6 +234,7 @@ static kv_answer kv_choose(uint64_t features);
 #include "kvrt_context.h"
 #include "kvrt_text.h"
 #include "kvrt_host.h"
+#include "kvrt_session.h"
 #include "kvrt_role.h"
 
 #endif

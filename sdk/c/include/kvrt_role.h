@@ -122,6 +122,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
         if (position >= frame->count) \
             return -(kv_answer)KVRT_REASON_HANDLER_ERROR; \
         kv_heap_reset(); \
+        kv_ask_end = 0; \
         return f(kv_action_at(kv_envelope_of(frame), position)); \
     }
 
@@ -148,6 +149,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
     { \
         (void)len; \
         kv_heap_reset(); \
+        kv_ask_end = 0; \
         return f((kv_context){frame}); \
     }
 

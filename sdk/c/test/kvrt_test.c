@@ -220,6 +220,61 @@ static void policy(void)
     free(frame);
 }
 
+static kv_rank rank(uint64_t worker, uint32_t dp_rank) { return (kv_rank){kv_of_u64(worker), dp_rank}; }
+
+static void sessions(void)
+{
+    stub_path("s", 7, 0, (const uint64_t[]){1, 2, 3, 4}, 4);
+    stub_path("s", 7, 0, (const uint64_t[]){1, 2, 9}, 3);
+    stub_path("s", 8, KV_NO_RANK, (const uint64_t[]){1}, 1);
+    stub_path("t", 7, 0, (const uint64_t[]){1}, 1);
+
+    kv_lineage l = kv_session_lineage(KV_LIT("s"), rank(7, 0));
+    CHECK(!l.refused && l.count == 2 && l.blocks == 7 && l.hash_kind == KVRT_HASH_KIND_ENGINE);
+    CHECK(kv_path(l, 0).len == 4 && kv_path(l, 0).ptr[3] == 4 && kv_path(l, 1).ptr[2] == 9 && kv_path(l, 2).len == 0);
+    CHECK(kv_longest_path(l).ptr == kv_path(l, 0).ptr);
+    kv_lineage from = kv_session_lineage_from(KV_LIT("s"), rank(7, 0), 3);
+    CHECK(!from.refused && from.count == 1 && kv_path(from, 0).len == 2 && kv_path(from, 0).ptr[0] == 3);
+    CHECK(kv_path(l, 0).ptr[0] == 1); // an answer stays
+    kv_lineage own = kv_session_exclusive(KV_LIT("s"), rank(7, 0));
+    CHECK(own.count == 2 && kv_path(own, 0).len == 3 && kv_path(own, 0).ptr[0] == 2 && kv_path(own, 1).len == 1 && kv_path(own, 1).ptr[0] == 9);
+    kv_lineage none = kv_session_lineage(KV_LIT("s"), rank(8, 0));
+    CHECK(!none.refused && none.count == 0 && none.record != 0 && kv_longest_path(none).len == 0);
+    CHECK(kv_session_lineage_from(KV_LIT("s"), rank(7, 0), 5).refused == KVRT_REASON_UNKNOWN_ANCHOR);
+    CHECK(kv_session_lineage(KV_LIT("u"), rank(7, 0)).refused == KVRT_REASON_UNKNOWN_SESSION);
+
+    kv_frontiers f = kv_session_frontiers(KV_LIT("s"));
+    CHECK(!f.refused && f.count == 3 && kv_frontier(f, 1)->hash == 9 && kv_frontier(f, 1)->depth == 3);
+    CHECK(kv_frontier_rank(f, 0).dp_rank == 0 && kv_frontier_rank(f, 2).dp_rank == KV_NO_RANK);
+    CHECK(kv_session_lineage(KV_LIT("s"), kv_frontier_rank(f, 2)).blocks == 1);
+    kvrt_block_node_t n;
+    CHECK(kv_session_node(2, &n) == 0 && n.has_parent && n.parent == 1 && n.children == 2 && n.frontiers == 0);
+    CHECK(kv_session_node(5, &n) == KVRT_REASON_NOT_FOUND);
+
+    stub_worker(7, 0, "decode", "tcp://h:1");
+    stub_worker(8, KV_NO_RANK, 0, 0);
+    kv_worker w = kv_find_worker(rank(7, 0));
+    CHECK(w.record && kv_is(kv_worker_field(w, source_control_endpoint), "tcp://h:1") && kv_rank_of(w).dp_rank == 0);
+    CHECK(!kv_find_worker(rank(7, 1)).record);
+    kv_workers all = kv_all_workers();
+    CHECK(all.count == 2 && kv_is(kv_worker_field(kv_listed(all, 0), worker_type), "decode") && !kv_worker_field(kv_listed(all, 1), worker_type).ptr);
+
+    // All answers of a call share the room; what does not fit is refused, and others still fit.
+    static uint64_t many[STUB_BLOCKS];
+    for (uint64_t i = 0; i < STUB_BLOCKS; i++)
+        many[i] = 100 + i;
+    stub_path("long", 7, 0, many, STUB_BLOCKS);
+    kv_ask_end = 0;
+    for (uint32_t left = KV_ASK_ROOM, need = 16 + 8 + 8 * STUB_BLOCKS; left >= need; left -= need)
+        CHECK(kv_longest_path(kv_session_lineage(KV_LIT("long"), rank(7, 0))).len == STUB_BLOCKS);
+    CHECK(kv_session_lineage(KV_LIT("long"), rank(7, 0)).refused == KVRT_REASON_LIMIT_EXCEEDED);
+    CHECK(kv_session_lineage(KV_LIT("s"), rank(7, 0)).count == 2);
+
+    stub_fleet.index_off = true;
+    CHECK(kv_session_lineage(KV_LIT("s"), rank(7, 0)).refused == KVRT_REASON_INDEX_OFF);
+    CHECK(kv_session_frontiers(KV_LIT("s")).refused == KVRT_REASON_INDEX_OFF && kv_session_node(2, &n) == KVRT_REASON_INDEX_OFF);
+}
+
 static void init(void)
 {
     CHECK(stub_init(0).status == KVRT_STATUS_ACCEPTED);
@@ -239,5 +294,6 @@ int main(void)
     answers();
     building();
     policy();
+    sessions();
     return stub_done();
 }

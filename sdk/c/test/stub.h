@@ -102,6 +102,8 @@ int32_t kvrt_fetch_finish(uint32_t aborted)
     return 0;
 }
 
+#include "stub_session.h"
+
 // ---- Calls
 
 typedef struct {

@@ -33,9 +33,10 @@ type Context struct {
 	requestHint        Frame
 	selectionHint      Frame
 
-	events []event
-	hashes []uint64 // of all events
-	text   []byte   // of all events
+	evented bool // there was a list of events
+	events  []event
+	hashes  []uint64 // of all events
+	text    []byte   // of all events
 }
 
 // hintRange is where a hint lies in the body; to is 0 when there is none.
@@ -83,7 +84,7 @@ func (c *Context) start(lim Limits) {
 	c.format, c.in, c.present, c.hashKind = FormatUnknown, inContext, 0, 0
 	c.request, c.selection = hintRange{}, hintRange{}
 	c.workers, c.spans = c.workers[:0], c.spans[:0]
-	c.events, c.hashes, c.text = c.events[:0], c.hashes[:0], c.text[:0]
+	c.events, c.hashes, c.text, c.evented = c.events[:0], c.hashes[:0], c.text[:0], false
 	out := c.d.out
 	if cap(out) > keepBytes && len(out) <= keepBytes {
 		out = nil

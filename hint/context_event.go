@@ -50,6 +50,9 @@ type event struct {
 
 type run struct{ from, to int }
 
+// HasEvents tells an empty list of events from none.
+func (c *Context) HasEvents() bool { return c.evented }
+
 // Events is how many events the context holds.
 func (c *Context) Events() int { return len(c.events) }
 
@@ -78,7 +81,7 @@ func (c *Context) eventList(pos int) int {
 		return c.wrong(at, end, "events", "a list", n)
 	}
 	left, pos := d.open(at, abi.TagArray)
-	c.in, c.index = inEvent, 0
+	c.in, c.index, c.evented = inEvent, 0, true
 	c.text = append(c.text[:0], 0) // no run of text ends at 0
 	for left != 0 {
 		at, was := d.skip(pos), len(d.out)

@@ -186,6 +186,11 @@ func TestContextAbsent(t *testing.T) {
 			t.Errorf("capabilities %s: %s", caps, got)
 		}
 	}
+	for text, want := range map[string]bool{``: false, `"events":null`: false, `"events":[]`: true, `"events":[{"type":"cleared","worker_id":1}]`: true} {
+		if got := decodeContext(t, hint.FormatJSON, []byte(minimal(text))).HasEvents(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
 	empty := decodeContext(t, hint.FormatJSON, []byte(minimal(`"candidates":[],"block_hashes":[]`))).Frame()
 	if empty.Present() != abi.HasCandidates|abi.HasBlockHashes {
 		t.Errorf("empty lists: %x", empty.Present())

@@ -19,6 +19,7 @@ type Call struct {
 	runtime *Runtime
 
 	identity hint.Identity
+	context  abi.ContextFrame // nil unless a policy formulates
 	effect   Effect
 	reason   abi.Reason // of the host function that refused last
 	detail   string
@@ -52,6 +53,7 @@ func newCall(r *Runtime, guest string, limits *Limits, wasm Instance) *Call {
 type CallConfig struct {
 	Guest           string
 	Identity        hint.Identity
+	Context         abi.ContextFrame
 	Log             *slog.Logger
 	Wall, Monotonic int64
 	Limits          Limits
@@ -65,6 +67,7 @@ func NewCall(cfg CallConfig) *Call {
 	limits := cfg.Limits.withDefaults(0, 0)
 	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest, &limits, nil)
 	c.begin(cfg.Identity, 0)
+	c.context = cfg.Context
 	c.wall, c.mono = cfg.Wall, cfg.Monotonic
 	return c
 }
@@ -83,7 +86,7 @@ func (c *Call) Settle(accepted bool) (abi.Reason, string) {
 
 // begin resets what belongs to one call, and fuels the guest for it.
 func (c *Call) begin(id hint.Identity, fuel uint64) {
-	c.identity = id
+	c.identity, c.context = id, nil
 	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, nil
 	if c.budget = int64(fuel); c.wasm != nil {
 		c.wasm.SetFuel(c.budget)
@@ -97,6 +100,10 @@ func (c *Call) Guest() string { return c.guest }
 
 // Identity is the request that the call serves. Its strings are views: copy to keep.
 func (c *Call) Identity() hint.Identity { return c.identity }
+
+// Context is the routing context that the call formulates for; nil in every other role.
+// It holds for the length of the call.
+func (c *Call) Context() abi.ContextFrame { return c.context }
 
 // Now is the wall clock in ns since 1970, the same throughout one call.
 func (c *Call) Now() int64 {

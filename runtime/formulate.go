@@ -164,6 +164,7 @@ func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulati
 	}()
 	call := s.inst.call
 	call.begin(res.Context.Identity(), g.limits.FormulateFuel)
+	call.context = res.Context.Frame()
 	var ret int64
 	err := s.inst.write(res.Context.Bytes())
 	if err == nil {

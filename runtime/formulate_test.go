@@ -362,3 +362,24 @@ func TestFormulateAllocs(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestFormulateContext: a host function sees the routing context of the call it serves,
+// and none in a handler's.
+func TestFormulateContext(t *testing.T) {
+	var tenant string
+	var seen int
+	host := &effects{look: func(c *runtime.Call) {
+		if f := c.Context(); f != nil {
+			tenant = string(f.Text(abi.OffContextFrameTenant))
+			seen++
+		}
+	}}
+	r := policyRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}}, policyGuest(t, "policy", echo("p")), scriptedGuest(t, '0'))
+	formulate(t, r, routed("e", `"tenant":"t7"`))
+	if tenant != "t7" || seen != 1 {
+		t.Errorf("%q, seen %d times", tenant, seen)
+	}
+	if err := r.Dispatch(&runtime.Request{Body: envelope("e")}, r.NewResponse()); err != nil || seen != 1 {
+		t.Errorf("%v, seen %d times", err, seen)
+	}
+}

@@ -293,6 +293,9 @@ func (g *guest) smoke() error {
 	for _, role := range g.info.Manifest.Roles {
 		frame, export := g.smokeFrame(role)
 		in.call.begin(hint.Identity{}, g.limits.InitFuel)
+		if role == abi.RolePolicy {
+			in.call.context = frame
+		}
 		if err := in.write(frame); err != nil {
 			return fmt.Errorf("kvrt_arena: %w", err)
 		}

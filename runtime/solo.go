@@ -123,6 +123,9 @@ func (s *Solo) Call(ctx context.Context, c SoloCall) (SoloResult, error) {
 	begin := func() {
 		in.call.begin(c.Identity, s.guest.limits.roleFuel(c.Role))
 		in.call.wall, in.call.mono = c.Wall, c.Monotonic
+		if c.Role == abi.RolePolicy {
+			in.call.context = c.Frame
+		}
 	}
 	begin()
 	err := in.write(c.Frame)

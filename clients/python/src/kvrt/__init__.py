@@ -1,0 +1,28 @@
+"""Client of the kvrt daemon, for serving engines.
+
+    client = kvrt.Client()
+    client.submit_hint(request.kv_hints, request.request_id)   # as KVCR has it; waits for nothing
+    client.discard_hint(request.request_id)
+
+Importing it opens nothing and starts no thread.
+"""
+
+from ._options import Options, default_socket
+from .aio import AsyncClient
+from .client import Client
+from .null import NullClient
+from .results import Counters, Identity, Reply, Result, Status
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Counters",
+    "Identity",
+    "NullClient",
+    "Options",
+    "Reply",
+    "Result",
+    "Status",
+    "default_socket",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,113 @@
+"""What the clients share: requests in, replies out, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from ._codec import DISCARD, FINISH, MSGPACK, ONEWAY, SUBMIT
+from ._envelope import envelope
+from ._link import Link
+from ._options import Options, identity
+from .results import Counters, Identity, Reply, Result, Status, error_name
+
+_COUNTED = tuple(f.name for f in fields(Counters) if f.name != "pending")
+_MAX_ID = 512
+
+
+class Base:
+    """Holds the options and the link; knows no way to wait."""
+
+    _options: Options
+    _link: Link
+    _identity: tuple[str, int, int, int]
+
+    def _setup(self, options: Options) -> None:
+        self._options = options
+        self._identity = identity(Identity(options.engine, options.dp_rank, options.leg))
+        self._link = Link(
+            options.path,
+            options.name,
+            options.max_buffer,
+            (options.backoff_min, options.backoff_max),
+            options.reconnect_after,
+            options.encoder,
+        )
+
+    @property
+    def options(self) -> Options:
+        return self._options
+
+    def counters(self) -> Counters:
+        """What happened so far in this process; a forked child begins at zero."""
+        link = self._link
+        return Counters(pending=link.frames, **{name: getattr(link, name) for name in _COUNTED})
+
+    @property
+    def server_version(self) -> str:
+        """The daemon's version; "" until one has answered."""
+        return self._link.server
+
+    def _who(self, who: Identity | None) -> tuple[str, int, int, int]:
+        return self._identity if who is None else identity(who)
+
+    def _checked(self, hints: Any) -> dict[Any, Any]:
+        try:
+            return envelope(hints)
+        except ValueError:
+            self._count_malformed()
+            raise
+
+    def _count_malformed(self) -> None:
+        self._link.malformed += 1
+
+    def _submit_request(
+        self, hints: Any, request_id: str | None, flags: int, who: Identity | None, dialect: str, seq: int
+    ) -> tuple[Any, ...]:
+        body: Any
+        if isinstance(hints, (bytes, bytearray, memoryview)):
+            form, body = 0, bytes(hints)
+        elif isinstance(hints, dict) and dialect:
+            form, body = MSGPACK, hints
+        else:
+            form, body = MSGPACK, self._checked(hints)
+        return (SUBMIT, seq, flags, *self._who(who), text_id(request_id), form, dialect, body)
+
+    def _reply(self, message: Any, error: str) -> Reply:
+        """The answer to a submit. ValueError when the daemon found the envelope malformed."""
+        if error:
+            return Reply(error=error)
+        if message[2] != 0:
+            text = str(message[3])
+            if message[2] == 1:
+                raise ValueError(text)
+            return Reply(error=error_name(message[2]), detail=text)
+        _, _, _, rows, forward = message
+        return Reply(tuple(Result.from_row(row) for row in rows), forward)
+
+    def _status(self, message: Any, error: str) -> Status:
+        if not error and message[2] != 0:
+            error = error_name(message[2])
+        return Status("unknown", error=error) if error else Status.from_reply(message)
+
+
+def text_id(request_id: Any) -> str:
+    """A request id as the protocol has it: "" for none. ValueError when it is too long."""
+    if request_id is None:
+        return ""
+    try:
+        text = request_id if type(request_id) is str else str(request_id)
+    except Exception as e:
+        raise ValueError(f"a request id that is no text: {e!r}") from e
+    if len(text) > _MAX_ID // 4 and len(text.encode()) > _MAX_ID:
+        raise ValueError(f"a request id of over {_MAX_ID} bytes")
+    return text
+
+
+def discard_request(who: Sequence[Any], request_id: Any) -> tuple[Any, ...]:
+    return (DISCARD, 0, ONEWAY, *who, text_id(request_id))
+
+
+def finish_request(who: Sequence[Any], request_id: Any, aborted: bool) -> tuple[Any, ...]:
+    return (FINISH, 0, ONEWAY, *who, text_id(request_id), bool(aborted))

@@ -1,0 +1,258 @@
+"""The client for threads: what a scheduler calls."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from ._base import discard_request, finish_request, text_id
+from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
+from ._inside import RIDERS, Inside
+from ._options import Options
+from .results import Identity, Reply, Status
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Client(Inside):
+    """A connection to the daemon, for any number of threads.
+
+    Nothing is opened before the first call. submit_hint and discard_hint have KVCR's signatures, do not
+    wait for the daemon, and raise nothing but ValueError, for a malformed envelope. The methods that
+    answer wait for at most the deadline, and not at all while the daemon is known not to answer.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        if path is not None:
+            options["path"] = os.fspath(path)
+        self._open(Options(**options))
+        _clients.add(self)
+
+    # One-way.
+
+    def submit_hint(self, hints: Any, request_id: str | None = None, *, identity: Identity | None = None) -> None:
+        """Hands an envelope, a mapping or a struct, to the daemon. Waits for nothing."""
+        if type(hints) is dict and type(actions := hints.get("actions")) is list:
+            for action in actions:
+                if type(action) is not dict:
+                    hints = self._checked(hints)
+                    break
+        else:
+            hints = self._checked(hints)
+        lock = self._lock
+        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
+            return self._busy("submitted")
+        link = self._link
+        try:
+            link.submitted += 1
+            if request_id is None:
+                request_id = ""
+            elif type(request_id) is not str or len(request_id) > 128:
+                request_id = text_id(request_id)
+            engine, dp_rank, leg, attempt = self._identity if identity is None else self._who(identity)
+            request = (SUBMIT, 0, ONEWAY, engine, dp_rank, leg, attempt, request_id, MSGPACK, "", hints)
+            if link.frames or not link.greeted or link.sock is None:
+                self._drain()
+                if link.add(request):
+                    link.push()
+            else:  # the common case, without the calls
+                if self._riders:
+                    self._drain()
+                link.add_and_push(request)
+            if link.frames:
+                self._left()
+        except Exception as e:
+            self._failed(e)
+        except BaseException:
+            self._interrupted()
+            raise
+        finally:
+            lock.release()
+
+    def discard_hint(self, request_id: str, *, identity: Identity | None = None) -> None:
+        """Forgets the hints of a request. Idempotent."""
+        riders = self._riders
+        if (
+            identity is None
+            and self._lazy
+            and type(request_id) is str
+            and len(request_id) <= 128
+            and request_id.isascii()
+            and len(riders) < RIDERS
+        ):
+            riders.append(request_id)  # no lock, no frame: the next one takes it along
+            flusher = self._flusher
+            if flusher is None or flusher.parked:
+                self._wake()
+            return
+        if request_id is None:  # what has no id was not stored
+            return
+        lock = self._lock
+        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
+            return self._busy("discarded")
+        link = self._link
+        try:
+            link.discarded += 1
+            self._ride(discard_request(self._who(identity), request_id))
+        except Exception as e:
+            self._failed(e)
+        except BaseException:
+            self._interrupted()
+            raise
+        finally:
+            lock.release()
+
+    def finish(self, request_id: str, *, aborted: bool = False, identity: Identity | None = None) -> None:
+        """Says that a request is over: its hints go, and late ones are refused for a while."""
+        lock = self._lock
+        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
+            return self._busy("finished")
+        link = self._link
+        try:
+            link.finished += 1
+            self._ride(finish_request(self._who(identity), request_id, aborted))
+        except Exception as e:
+            self._failed(e)
+        except BaseException:
+            self._interrupted()
+            raise
+        finally:
+            lock.release()
+
+    def flush(self) -> bool:
+        """Sends what waits in this process. True when nothing is left. Does not wait."""
+        lock = self._lock
+        if not lock.acquire(True, self._deadline):
+            return False
+        try:
+            self._drain()
+            return not self._link.frames or self._link.push()
+        except Exception as e:
+            self._failed(e, count=False)
+            return False
+        finally:
+            lock.release()
+
+    # With an answer.
+
+    def submit(
+        self,
+        hints: Any,
+        request_id: str | None = None,
+        *,
+        forward: bool = False,
+        dialect: str = "",
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> Reply:
+        """Hands an envelope to the daemon and waits for a result per action.
+
+        With forward the reply has the envelope to pass on as well. An encoded envelope, bytes, is taken
+        too; with a dialect, whatever that dialect's parser reads. ValueError: the envelope is malformed.
+        """
+        if not isinstance(hints, (bytes, bytearray, memoryview)) and not dialect:
+            hints = self._checked(hints)
+
+        def request(seq: int) -> tuple[Any, ...]:
+            return self._submit_request(hints, request_id, FORWARD if forward else 0, identity, dialect, seq)
+
+        message, error = self._call(request, timeout, "submitted")
+        try:
+            return self._reply(message, error)
+        except ValueError as e:
+            if not error and message[2] == 1:
+                self._count_malformed()
+                raise
+            return self._odd(e)
+        except Exception as e:
+            return self._odd(e)
+
+    def status(
+        self, request_id: str, *, timeout: float | None = None, identity: Identity | None = None
+    ) -> Status:
+        """What the daemon keeps for a request."""
+
+        def request(seq: int) -> tuple[Any, ...]:
+            return (STATUS, seq, 0, *self._who(identity), text_id(request_id))
+
+        message, error = self._call(request, timeout)
+        try:
+            return self._status(message, error)
+        except Exception as e:
+            return Status("unknown", error=self._odd(e).error)
+
+    def discard(
+        self, request_id: str, *, timeout: float | None = None, identity: Identity | None = None
+    ) -> str:
+        """discard_hint with an answer: "" when it is done, else what went wrong."""
+
+        def request(seq: int) -> tuple[Any, ...]:
+            return (DISCARD, seq, 0, *self._who(identity), text_id(request_id))
+
+        return self._done(*self._call(request, timeout, "discarded"))
+
+    def finished(
+        self,
+        request_id: str,
+        *,
+        aborted: bool = False,
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> str:
+        """finish with an answer: "" when it is done, else what went wrong."""
+
+        def request(seq: int) -> tuple[Any, ...]:
+            return (FINISH, seq, 0, *self._who(identity), text_id(request_id), bool(aborted))
+
+        return self._done(*self._call(request, timeout, "finished"))
+
+    def ping(self, *, timeout: float | None = None) -> bool:
+        """Whether the daemon answers within the deadline."""
+        return not self._done(*self._call(lambda seq: (PING, seq), timeout))
+
+    def close(self) -> None:
+        """Sends what can be sent at once, and closes. Calls after it open the connection anew."""
+        flusher, self._flusher = self._flusher, None
+        if flusher is not None:
+            flusher.stop()
+        if not self._lock.acquire(True, self._deadline):
+            return
+        try:
+            self._drain()
+            if self._link.frames:
+                self._link.push()
+            self._link.lose("the client closed it")
+            self._link.abandon()
+        finally:
+            self._lock.release()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except BaseException:  # an interpreter that goes down has less than it takes
+            pass
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (vars(self._options),)  # a spawned process gets a client of its own
+
+
+def _rebuild(options: Mapping[str, Any]) -> Client:
+    return Client(**options)

@@ -1,0 +1,104 @@
+"""The client that has no daemon: the same methods, and nothing behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._envelope import envelope
+from .results import Counters, Identity, Reply, Status
+
+
+class NullClient:
+    """Judges the envelope's shape as Client does, drops it, and counts it.
+
+    An engine that runs without kvrt holds one of these instead of a test for None.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self._submitted = self._discarded = self._finished = self._calls = self._malformed = 0
+
+    def submit_hint(self, hints: Any, request_id: str | None = None, *, identity: Identity | None = None) -> None:
+        try:
+            envelope(hints)
+        except ValueError:
+            self._malformed += 1
+            raise
+        self._submitted += 1
+
+    def discard_hint(self, request_id: str, *, identity: Identity | None = None) -> None:
+        self._discarded += 1
+
+    def finish(self, request_id: str, *, aborted: bool = False, identity: Identity | None = None) -> None:
+        self._finished += 1
+
+    def submit(
+        self,
+        hints: Any,
+        request_id: str | None = None,
+        *,
+        forward: bool = False,
+        dialect: str = "",
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> Reply:
+        if not isinstance(hints, (bytes, bytearray, memoryview)) and not dialect:
+            self.submit_hint(hints, request_id)
+        else:
+            self._submitted += 1
+        self._calls += 1
+        return Reply(error="unavailable")
+
+    def status(self, request_id: str, *, timeout: float | None = None, identity: Identity | None = None) -> Status:
+        self._calls += 1
+        return Status("unknown", error="unavailable")
+
+    def discard(self, request_id: str, *, timeout: float | None = None, identity: Identity | None = None) -> str:
+        self._discarded += 1
+        self._calls += 1
+        return "unavailable"
+
+    def finished(
+        self,
+        request_id: str,
+        *,
+        aborted: bool = False,
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> str:
+        self._finished += 1
+        self._calls += 1
+        return "unavailable"
+
+    def ping(self, *, timeout: float | None = None) -> bool:
+        self._calls += 1
+        return False
+
+    def flush(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> NullClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def server_version(self) -> str:
+        return ""
+
+    def counters(self) -> Counters:
+        answerless = self._calls
+        others = self._submitted + self._discarded + self._finished
+        return Counters(
+            requests=others,
+            submitted=self._submitted,
+            discarded=self._discarded,
+            finished=self._finished,
+            dropped_unavailable=others,
+            calls=answerless,
+            unavailable=answerless,
+            malformed=self._malformed,
+        )

@@ -51,8 +51,8 @@ trtllm  kv_hints with every key of the sender. protocol_version, message_id, act
         action_type and action_version need at least one character: refused else.
 
 A decode request that carries what prefill made (kv_transfer_params here or in
-extra_args, disaggregated_params, prefill_result, bootstrap_room) does not replay the
-hint: kv_hint is taken out.
+extra_args, disaggregated_params, prefill_result, bootstrap_info, bootstrap_room) does
+not replay the hint: kv_hint is taken out.
 
 --dialect router_hint writes the flat hint of older routers. --dialect llm-d writes
 {"headers": {...}, "body": {...}}: the source of kv.fetch in the header

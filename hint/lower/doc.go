@@ -56,5 +56,5 @@
 // transfer parameters which prefill made does not replay it: kv_hint is taken out, also
 // out of these parameters, where an earlier hop may have set it. On a decode leg these
 // are such parameters, unless null or empty: kv_transfer_params in either place,
-// disaggregated_params, prefill_result and bootstrap_room.
+// disaggregated_params, prefill_result, bootstrap_info and bootstrap_room.
 package lower

@@ -36,7 +36,7 @@ func run(t *testing.T, target lower.Target, request string) (string, lower.Repor
 	return string(out[6:]), report, err
 }
 
-func TestVLLM(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	newer, older := lower.Target{Engine: lower.VLLM, Version: "0.31.0"}, lower.Target{Engine: lower.VLLM, Version: "0.30.2+cu130"}
 	decode := newer
 	decode.Leg = abi.LegDecode
@@ -73,6 +73,8 @@ func TestVLLM(t *testing.T) {
 		{"decode, in extra_args", decode, `{"sampling_params":{"extra_args":{"kv_transfer_params":{"do_remote_prefill":true,"kv_hint":{}}}},"kv_hint":` + envelope + `}`, `{"sampling_params":{"extra_args":{"kv_transfer_params":{"do_remote_prefill":true}}}}`},
 		{"decode, text", decode, `{"prompt":"x","kv_transfer_params":{"remote_block_ids":[1]},"kv_hint":` + envelope + `}`, `{"prompt":"x","kv_transfer_params":{"remote_block_ids":[1]}}`},
 		{"decode, result of prefill", decode, `{"kv_hint":` + envelope + `,"prefill_result":{"disaggregated_params":{}}}`, `{"prefill_result":{"disaggregated_params":{}}}`},
+		{"decode, bootstrap", lower.Target{Engine: lower.SGLang, Leg: abi.LegDecode}, `{"kv_hint":` + envelope + `,"bootstrap_info":{"bootstrap_room":5}}`, `{"bootstrap_info":{"bootstrap_room":5}}`},
+		{"decode, nothing from prefill", lower.Target{Engine: lower.TRTLLM, Leg: abi.LegDecode}, `{"kv_hint":` + envelope + `,"bootstrap_info":null}`, `{"kv_hints":` + envelope + `,"bootstrap_info":null}`},
 		{"decode without", decode, `{"kv_hint":` + envelope + `,"kv_transfer_params":{}}`, `{"kv_hints":` + envelope + `,"kv_transfer_params":{}}`},
 		{"decode with a hint only", decode, `{"kv_hint":` + envelope + `,"kv_transfer_params":{"kv_hint":{}}}`, `{"kv_hints":` + envelope + `,"kv_transfer_params":{}}`},
 		{"leg of the request", newer, `{"leg":"decode","kv_hint":` + envelope + `,"disaggregated_params":{"a":1}}`, `{"leg":"decode","disaggregated_params":{"a":1}}`},

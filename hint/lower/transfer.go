@@ -184,7 +184,7 @@ func madeByPrefill(top *object) string {
 		}
 		return false
 	}
-	for _, key := range []string{keyTransfer, "disaggregated_params", "prefill_result", "bootstrap_room"} {
+	for _, key := range []string{keyTransfer, "disaggregated_params", "prefill_result", "bootstrap_info", "bootstrap_room"} {
 		if filled(top.get(key)) {
 			return key
 		}

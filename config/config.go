@@ -22,12 +22,14 @@ type Config struct {
 	// DrainTimeout is how long a stopping daemon waits for calls in flight; 0: not at all.
 	DrainTimeout time.Duration
 
+	KVHintPolicy []Policy // in the order in which they run
+	Formulate    Formulate
+
 	// The keys below are read and checked but have no effect in this version; see Unused.
 
-	KVHintPolicy []Policy // in the order in which they run
-	Store        Store
-	GPU          GPU
-	Workers      []Worker
+	Store   Store
+	GPU     GPU
+	Workers []Worker
 
 	file string
 	root *node // what was read; nil for Default
@@ -73,10 +75,11 @@ type GuestLimits struct {
 	HostBytes     Size   // that they copy per call
 }
 
-// OnError says what a failing call does to its request.
+// OnError says what a failing call does to its request. Each role does one thing: a
+// policy is open, a handler rejects. The key states it; it changes nothing.
 type OnError string
 
-// Empty means what the role does by default: a policy is open, a handler rejects.
+// Empty means what the role does.
 const (
 	OnErrorOpen   OnError = "open"   // the guest's contribution is left out and the request goes on
 	OnErrorReject OnError = "reject" // the action is rejected
@@ -168,7 +171,54 @@ const (
 // the policies to say.
 type Policy struct {
 	Type       string
+	Name       string          // unique; empty: the type
 	Parameters json.RawMessage // as in Guest
+	Partition  Partition       // where the policy runs
+}
+
+// Called is the policy's name.
+func (p *Policy) Called() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Type
+}
+
+// Partition is a routing partition; an empty field stands for every value.
+type Partition struct {
+	Model, Group, WorkerType string
+}
+
+// Formulate says what policies may add to an envelope, and what they can count on.
+type Formulate struct {
+	KVFetch    KVFetchRule
+	KVRetain   KVRetainRule
+	Partitions []Supply
+}
+
+// KVFetchRule says how many kv.fetch one envelope may have.
+type KVFetchRule string
+
+// The two answers.
+const (
+	FetchOne  KVFetchRule = "one" // a policy's, after another one, is dropped as superseded
+	FetchMany KVFetchRule = "many"
+)
+
+// KVRetainRule says which schemas of kv.retain a policy may use.
+type KVRetainRule string
+
+// The two answers.
+const (
+	RetainAny         KVRetainRule = "any"
+	RetainTokenRanges KVRetainRule = "token_ranges" // {scope, directives} alone, which vLLM reads
+)
+
+// Supply says which fields of the context the router of a partition supplies, request_id
+// and selected aside, which every one does.
+type Supply struct {
+	Partition Partition
+	Supplies  []string // as abi.ContextFieldNames has them
 }
 
 // Store configures the block store.
@@ -243,12 +293,8 @@ func (c *Config) Unused() []string {
 			out = append(out, key+": "+reason)
 		}
 	}
-	say("kv_hint_policy", c.KVHintPolicy != nil, "checked, but this version does not choose policies by it")
 	say("store", c.Store != Store{}, "checked, but this version has no block store")
 	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
 	say("workers", c.Workers != nil, "checked, but this version keeps no worker catalogue")
-	if c.RequestHints == HintsStrip {
-		out = append(out, "request_hints: strip is checked, but the daemon's socket cannot tell which hints a client sent")
-	}
 	return out
 }

@@ -30,6 +30,7 @@ func TestDefaults(t *testing.T) {
 			MaxEntries:     65536,
 			MaxHashes:      131072,
 		},
+		Formulate:      Formulate{KVFetch: "one", KVRetain: "any"},
 		RequestHints:   "keep",
 		ForwardUnknown: "keep",
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},
@@ -138,20 +139,17 @@ func TestUnused(t *testing.T) {
 		}
 		return keys
 	}
-	all := []string{"kv_hint_policy", "store", "gpu", "workers"}
-	if got := keys(mustParse(t, "workers: []\ngpu: {}\nstore: {}\nkv_hint_policy: []")); !slices.Equal(got, all) {
+	all := []string{"store", "gpu", "workers"}
+	if got := keys(mustParse(t, "workers: []\ngpu: {}\nstore: {}")); !slices.Equal(got, all) {
 		t.Errorf("set but empty: %q", got)
 	}
 	c := Default()
-	c.KVHintPolicy, c.Store.Capacity, c.GPU.Device, c.Workers = []Policy{{}}, 1, DeviceAuto, []Worker{{}}
+	c.Store.Capacity, c.GPU.Device, c.Workers = 1, DeviceAuto, []Worker{{}}
 	if got := keys(c); !slices.Equal(got, all) {
 		t.Errorf("set by hand: %q", got)
 	}
-	if got := keys(mustParse(t, "request_hints: strip")); !slices.Equal(got, []string{"request_hints"}) {
-		t.Errorf("strip: %q", got)
-	}
-	if got := keys(mustParse(t, "request_hints: keep")); got != nil {
-		t.Errorf("keep: %q", got)
+	if got := keys(mustParse(t, "request_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}")); got != nil {
+		t.Errorf("what has an effect: %q", got)
 	}
 	if got := keys(mustParse(t, "gpu: {device: cuda}")); !slices.Equal(got, []string{"gpu"}) {
 		t.Errorf("gpu alone: %q", got)

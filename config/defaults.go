@@ -29,6 +29,7 @@ func Default() *Config {
 			MaxEntries:     1 << 16,
 			MaxHashes:      1 << 17,
 		},
+		Formulate:      Formulate{KVFetch: FetchOne, KVRetain: RetainAny},
 		RequestHints:   HintsKeep,
 		ForwardUnknown: UnknownKeep,
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},

@@ -25,9 +25,11 @@ func spec() object[Config] {
 		key("guests", "The Wasm guests to load. Without the key: the built-in ones; []: none.",
 			func(c *Config) *[]Guest { return &c.Guests },
 			many[Guest]{item: guest(), what: "name", identity: func(g *Guest) (string, string) { return id(g.Name), "name" }}),
-		key("kv_hint_policy", "One policy, or a list of policies in the order in which they run. No effect in this version.",
+		key("kv_hint_policy", "One policy, or a list of policies in the order in which they run.",
 			func(c *Config) *[]Policy { return &c.KVHintPolicy },
-			many[Policy]{item: policy(), what: "type", orOne: true, identity: func(p *Policy) (string, string) { return id(p.Type), "type" }}),
+			many[Policy]{item: policy(), what: "policy name", orOne: true, identity: policyIdentity}),
+		key("formulate", "What policies may add to an envelope, and which fields of the context they can count on.",
+			func(c *Config) *Formulate { return &c.Formulate }, formulate()),
 		key("fetch", "The request hint store behind kv.fetch.",
 			func(c *Config) *Fetch { return &c.Fetch }, fetch()),
 		key("store", "The block store. No effect in this version.",
@@ -43,7 +45,7 @@ func spec() object[Config] {
 		key("workers", "The workers of the fleet. No effect in this version.",
 			func(c *Config) *[]Worker { return &c.Workers },
 			many[Worker]{item: worker(), what: "id", identity: workerIdentity}),
-		key("request_hints", "keep or strip the hints that a client sent with its request.",
+		key("request_hints", "keep or strip the hints that a client sent with its request: the request_hint of a routing context, and an envelope that is dispatched as a client's.",
 			func(c *Config) *RequestHints { return &c.RequestHints }, oneOf("value", HintsKeep, HintsStrip)),
 		key("forward_unknown", "keep or drop actions of unknown types in the envelope that is passed on.",
 			func(c *Config) *ForwardUnknown { return &c.ForwardUnknown }, oneOf("value", UnknownKeep, UnknownDrop)),
@@ -122,7 +124,7 @@ func guest() object[Guest] {
 				opt("instances", "Size of the instance pool.",
 					func(l *GuestLimits) *int { return &l.Instances }, whole[int]{0, 1024}),
 			}}),
-		opt("on_error", "open: a failing call leaves the request as it was; reject: its action is rejected. Default: open for policies, reject for handlers.",
+		opt("on_error", "What a failing call does to its request, which the role decides: open, the request goes on without it, for a policy in kv_hint_policy; reject, its action is rejected, for every other guest.",
 			func(g *Guest) *OnError { return &g.OnError }, oneOf("value", OnErrorOpen, OnErrorReject)),
 	}}
 }
@@ -136,15 +138,6 @@ func capabilities() []string {
 		}
 	}
 	return names
-}
-
-func policy() object[Policy] {
-	return object[Policy]{fields: []field[Policy]{
-		key("type", "Type of the policy.",
-			func(p *Policy) *string { return &p.Type }, name()).must(),
-		key("parameters", "Given to the policy when it starts.",
-			func(p *Policy) *json.RawMessage { return &p.Parameters }, tree{}),
-	}}
 }
 
 func fetch() object[Fetch] {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -46,35 +45,26 @@ func checkSources(ctx context.Context, cfg *config.Config) error {
 // checkGuests applies every rule to the guests that comes before compilation.
 func checkGuests(_ context.Context, cfg *config.Config) error {
 	rules := runtimeConfig(cfg, nil, fetch.NewHost(nil, nil), nil)
-	all, routes := &config.Error{}, map[string]string{}
-	for i := range cfg.Guests {
-		one := *cfg
-		one.Guests = cfg.Guests[i : i+1]
-		specs, err := guestSpecs(&one)
-		var unreadable *config.Error
-		if errors.As(err, &unreadable) {
-			for _, p := range unreadable.Problems {
-				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), p.Message))
-			}
-			continue
-		}
-		info, err := runtime.Check(rules, specs[0])
+	guests, problems := readGuests(cfg)
+	all, routes := &config.Error{Problems: problems}, map[string]string{}
+	for _, g := range guests {
+		info, err := runtime.Check(rules, g.spec)
 		var refused *runtime.LoadError
 		if errors.As(err, &refused) {
 			for _, p := range refused.Problems {
-				if p.Item == specs[0].Name {
+				if p.Item == g.spec.Name {
 					p.Item = "" // the position says it
 				}
-				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d]%s", i, keyOf(p.Rule)), p.String()))
+				all.Problems = append(all.Problems, cfg.Problem(g.path+keyOf(&g, p.Rule), p.String()))
 			}
 		} else if err != nil {
 			return err
 		}
 		for _, r := range routesOf(info) {
 			if by, taken := routes[r]; taken {
-				all.Problems = append(all.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), "guest "+by+" takes the "+r+" already: there is one guest for each"))
+				all.Problems = append(all.Problems, cfg.Problem(g.path+keyOf(&g, "route"), "guest "+by+" takes the "+r+" already: there is one guest for each"))
 			}
-			routes[r] = specs[0].Name
+			routes[r] = g.spec.Name
 		}
 	}
 	if len(all.Problems) > 0 {
@@ -83,15 +73,18 @@ func checkGuests(_ context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// keyOf is the key of a guest that a broken rule is about.
-func keyOf(rule string) string {
+// keyOf is the key of a guest, or of a policy, that a broken rule is about.
+func keyOf(g *located, rule string) string {
+	policy := g.spec.Policy != nil
 	switch {
-	case rule == "spec/name":
-		return ".name"
-	case rule == "spec/sha256":
-		return ".sha256"
 	case rule == "parameters":
 		return ".parameters"
+	case rule == "spec/name" && (!policy || g.spec.Name != g.typ):
+		return ".name"
+	case policy:
+		return ".type"
+	case rule == "spec/sha256":
+		return ".sha256"
 	case rule == "limit/memory":
 		return ".limits.memory"
 	case strings.HasPrefix(rule, "capability/not-"):

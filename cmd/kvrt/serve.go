@@ -169,6 +169,8 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("guest_memory", old.GuestMemory != cfg.GuestMemory)
 	say("fetch", a.TTL != b.TTL || a.TombstoneTTL != b.TombstoneTTL || a.MaxEntries != b.MaxEntries || a.MaxHashes != b.MaxHashes)
 	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
+	say("request_hints", old.RequestHints != cfg.RequestHints)
+	say("formulate", targetOf(old) != targetOf(cfg))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)
 	say("limits", old.Limits != cfg.Limits)

@@ -85,8 +85,11 @@ func runtimeConfig(cfg *config.Config, engine runtime.Engine, f *fetch.Host, log
 		Hosts:           hostModules(f),
 		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
 		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,
+		Target:          targetOf(cfg),
 		Log:             log,
 		CheckParameters: checkParameters,
+
+		StripRequestHints: cfg.RequestHints == config.HintsStrip,
 	}
 }
 
@@ -134,22 +137,16 @@ func parseAllowList(ctx context.Context, cfg *config.Config) (*fetch.AllowList, 
 	return allow, err
 }
 
-// guestSpecs reads the modules of a configuration. The error is a *config.Error with
-// every module that cannot be read.
+// guestSpecs reads the modules of a configuration and chooses its policies. The error is
+// a *config.Error with everything that is wrong.
 func guestSpecs(cfg *config.Config) ([]runtime.GuestSpec, error) {
-	specs := make([]runtime.GuestSpec, len(cfg.Guests))
-	wrong := &config.Error{}
-	for i := range cfg.Guests {
-		g := &cfg.Guests[i]
-		wasm, err := readModule(g.Module)
-		if err != nil {
-			wrong.Problems = append(wrong.Problems, cfg.Problem(fmt.Sprintf("guests[%d].module", i), err.Error()))
-			continue
-		}
-		specs[i] = specOf(g, wasm)
+	guests, problems := readGuests(cfg)
+	if len(problems) > 0 {
+		return nil, &config.Error{Problems: problems}
 	}
-	if len(wrong.Problems) > 0 {
-		return nil, wrong
+	specs := make([]runtime.GuestSpec, len(guests))
+	for i, g := range guests {
+		specs[i] = g.spec
 	}
 	return specs, nil
 }

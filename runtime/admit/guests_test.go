@@ -94,6 +94,18 @@ func TestGoGuest(t *testing.T) {
 	}
 }
 
+// TestZigGuest takes the committed module: Zig is not among the pinned compilers.
+func TestZigGuest(t *testing.T) {
+	behaves(t, read(t, "testdata/zig/guest.wasm"), Options{MemoryPages: 256}, nil, "", "run", 40)
+}
+
+// TestAssemblyScriptGuest takes what scripts/assemblyscript.sh builds, and compares.
+func TestAssemblyScriptGuest(t *testing.T) {
+	wasm := read(t, "../../sdk/assemblyscript/test/vectors.wasm")
+	behaves(t, wasm, Options{MemoryPages: 256}, nil, "_initialize", "write")
+	behaves(t, wasm, Options{MemoryPages: 256}, nil, "_initialize", "spell", 5, 0, 0)
+}
+
 func TestRustGuest(t *testing.T) {
 	// The stock installation of rustc 1.63, whose idea of linking takes the
 	// metadata in its own libraries for broken objects.

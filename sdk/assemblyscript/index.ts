@@ -1,0 +1,2 @@
+// What `import ... from "kvrt"` finds.
+export * from "./assembly";

@@ -6,7 +6,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: run build test check lint cross guests guests-check bench fuzz tools toolchain gotools python clean help
+.PHONY: run build test check lint cross guests guests-check bench fuzz soak tools toolchain gotools python clean help
 
 run: build ## start the daemon and send it every example envelope
 	@scripts/run.sh
@@ -42,6 +42,9 @@ bench: gotools ## one table of figures against floors and budgets; BASE=REV comp
 
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh
+
+soak: ## CALLS calls (10 million) of guests with a collector: memory, fuel and answers stay what they are
+	@scripts/soak.sh
 
 tools: toolchain gotools python ## install the pinned compilers and linters; KVRT_NO_INSTALL=1 only says what is missing
 

@@ -304,6 +304,10 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
+    pub(crate) fn new(frame: &'a [u8], off: usize) -> Self {
+        Worker { frame, off }
+    }
+
     fn number(self, bit: u32, off: usize) -> Option<u32> {
         (u32_at(self.frame, self.off + OFF_WORKER_PRESENT) & bit != 0).then(|| u32_at(self.frame, self.off + off))
     }

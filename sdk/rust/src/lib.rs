@@ -35,6 +35,7 @@ mod frame;
 #[doc(hidden)]
 pub mod guest;
 mod host;
+mod lineage;
 mod role;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
@@ -44,6 +45,7 @@ mod write;
 pub use answer::{Answer, Text};
 pub use frame::{Action, Context, Document, Envelope, Worker};
 pub use host::*;
+pub use lineage::{Block, Frontier, Lineage, Rank};
 pub use role::{no_parameters, Handler, Parser, Policy};
 pub use value::{is, Elems, Entries, Value};
 pub use write::{Node, Writer};

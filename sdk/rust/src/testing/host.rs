@@ -1,5 +1,6 @@
 //! The host functions of a test: they record what they were asked, per thread.
 
+use super::fleet::{give, Fleet};
 use std::cell::RefCell;
 
 /// What the guest asked of the host.
@@ -13,6 +14,8 @@ pub struct Record {
     pub submit_answer: i32,
     /// What the clocks say.
     pub now: i64,
+    /// What is known of sessions and workers.
+    pub fleet: Fleet,
 }
 
 thread_local!(static RECORD: RefCell<Record> = RefCell::default());
@@ -72,5 +75,45 @@ pub(crate) mod fetch {
 
     pub unsafe fn finish(_aborted: u32) -> i32 {
         0
+    }
+}
+
+unsafe fn text(at: *const u8, len: u32) -> String {
+    String::from_utf8_lossy(std::slice::from_raw_parts(at, len as usize)).into_owned()
+}
+
+pub(crate) mod session {
+    use super::{give, text, RECORD};
+    use crate::abi::{Node, LINEAGE_FLAG_ANCHOR};
+
+    pub unsafe fn frontiers(session: *const u8, session_len: u32, buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| give(r.borrow().fleet.frontiers(&text(session, session_len)), buf, cap))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn lineage(session: *const u8, session_len: u32, worker: *const Node, rank: u32, anchor: i64, flags: u32, buf: *mut u8, cap: u32) -> i64 {
+        let anchor = (flags & LINEAGE_FLAG_ANCHOR != 0).then(|| anchor as u64);
+        RECORD.with(|r| give(r.borrow().fleet.lineage(&text(session, session_len), *worker, rank, anchor), buf, cap))
+    }
+
+    pub unsafe fn exclusive(session: *const u8, session_len: u32, worker: *const Node, rank: u32, buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| give(r.borrow().fleet.exclusive(&text(session, session_len), *worker, rank), buf, cap))
+    }
+
+    pub unsafe fn node(hash: i64, buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| give(r.borrow().fleet.node(hash as u64), buf, cap))
+    }
+}
+
+pub(crate) mod worker {
+    use super::{give, RECORD};
+    use crate::abi::Node;
+
+    pub unsafe fn get(worker: *const Node, rank: u32, buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| give(r.borrow().fleet.worker(*worker, rank), buf, cap))
+    }
+
+    pub unsafe fn list(buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| give(r.borrow().fleet.all(), buf, cap))
     }
 }

@@ -16,12 +16,14 @@
 //! [`cases::run`] runs a guest's case files.
 
 pub mod cases;
+mod fleet;
 pub mod host;
 mod json;
 
 use crate::abi::*;
 use crate::value::{run, u32_at};
 use crate::{Action, Answer, Document, Envelope, Handler, Parser, Text, Value};
+pub use fleet::Fleet;
 pub use json::{to_json, Tree};
 
 /// What a role answered.

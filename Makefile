@@ -43,7 +43,7 @@ bench: gotools ## one table of figures against floors and budgets; BASE=REV comp
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh
 
-soak: ## CALLS calls (10 million) of guests with a collector: memory, fuel and answers stay what they are
+soak: ## every soak with CALLS calls (10,000,000), the daemon's for SOAK (1m)
 	@scripts/soak.sh
 
 tools: toolchain gotools python ## install the pinned compilers and linters; KVRT_NO_INSTALL=1 only says what is missing

@@ -46,7 +46,8 @@ func (e Endpoints) Check() error {
 // Config is what all feeds of a Manager share; the zero value means the defaults.
 type Config struct {
 	// Notify, when not nil, is told of what happens to a feed, on the feed's own
-	// goroutines: it must not block, nor call the Manager.
+	// goroutines: it must not block, nor call the Manager. A bad publisher can make
+	// several notices of each batch.
 	Notify func(Notice)
 
 	Limits Limits // of a batch

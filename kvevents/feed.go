@@ -27,6 +27,7 @@ type feed struct {
 	done           sync.WaitGroup
 
 	track track // work's own
+	ask   func(ctx context.Context, from uint64, take func([][]byte) bool) error
 }
 
 // start expects endpoints that Check has passed.
@@ -38,6 +39,7 @@ func start(cfg *Config, all *pool, worker hint.Worker, where Endpoints, to Sink)
 		f.replay, _ = parseEndpoint(where.Replay)
 	}
 	f.track.init(cfg)
+	f.ask = f.askPublisher
 	f.done.Go(func() { f.read(ctx) })
 	f.done.Go(func() { f.work(ctx) })
 	return f

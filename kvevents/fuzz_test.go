@@ -2,6 +2,8 @@ package kvevents
 
 import (
 	"bytes"
+	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -67,4 +69,54 @@ func FuzzSkip(f *testing.F) {
 			t.Fatalf("%x: ends at %d, the other at %d", src, s.pos, len(src)-r.Len())
 		}
 	})
+}
+
+// FuzzGuard has a stream of frames pass the guard whole and byte by byte: it judges the same,
+// and lets through no message over its limit.
+func FuzzGuard(f *testing.F) {
+	f.Add([]byte("\x01\x02ab\x00\x01c"), uint16(10))
+	f.Add([]byte("\x03\x00\x00\x00\x00\x00\x00\x00\x02ab\x00\x00"), uint16(1))
+	f.Add([]byte(strings.Repeat("\x01\x00", 12)), uint16(10))
+	f.Fuzz(func(t *testing.T, stream []byte, limit uint16) {
+		whole := guard{limit: uint64(limit)}
+		err := whole.watch(stream)
+		split := guard{limit: uint64(limit)}
+		var splitErr error
+		for i := 0; i < len(stream) && splitErr == nil; i++ {
+			splitErr = split.watch(stream[i : i+1])
+		}
+		if err != splitErr {
+			t.Fatalf("%v, byte by byte %v", err, splitErr)
+		}
+		if want := overLimit(stream, uint64(limit)); (err != nil) != want {
+			t.Fatalf("%v, want over the limit %v", err, want)
+		}
+	})
+}
+
+// overLimit reads frames plainly.
+func overLimit(stream []byte, limit uint64) bool {
+	var n, bytes uint64
+	for len(stream) >= 2 {
+		flags, size, head := stream[0], uint64(stream[1]), 2
+		if flags&2 != 0 {
+			if len(stream) < 9 {
+				return false
+			}
+			size, head = binary.BigEndian.Uint64(stream[1:]), 9
+		}
+		n++
+		if size > limit || bytes+size > limit || n > frames {
+			return true
+		}
+		bytes += size
+		if uint64(len(stream)) < uint64(head)+size {
+			return false
+		}
+		stream = stream[uint64(head)+size:]
+		if flags&1 == 0 {
+			n, bytes = 0, 0
+		}
+	}
+	return false
 }

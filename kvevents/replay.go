@@ -27,12 +27,12 @@ var (
 // that number, or none, it has begun anew, even if its sequence went past ours
 // meanwhile. A hole at the beginning of an answer is what the publisher no longer has, and
 // clears; one in the middle is its socket's, which drops what the peer is too slow to
-// take, and is asked for again.
-func (f *feed) catchUp(ctx context.Context) {
+// take, and is asked for again. ok says that there is nothing more to have.
+func (f *feed) catchUp(ctx context.Context) (ok bool) {
 	t := &f.track
 	if !t.mayReplay(f.cfg, time.Now()) {
 		f.replayFailed(errBudget)
-		return
+		return false
 	}
 	f.count.replays.Add(1)
 	limited, cancel := context.WithTimeout(ctx, f.cfg.ReplayTimeout)
@@ -53,16 +53,17 @@ func (f *feed) catchUp(ctx context.Context) {
 		}
 	}
 	if ctx.Err() != nil {
-		return
+		return false
 	}
 	if err != nil {
 		if limited.Err() != nil {
 			err = fmt.Errorf("%w: %w", errNoEnd, err)
 		}
 		f.replayFailed(err)
-		return
+		return false
 	}
 	f.notify(Notice{What: Replayed, To: t.next})
+	return true
 }
 
 func (f *feed) replayFailed(err error) {
@@ -91,33 +92,46 @@ func (a *allowance) take(payload []byte) bool {
 	return a.batches >= 0 && a.bytes >= 0
 }
 
-// replayRound asks once, on a connection of its own, so that a late answer finds nobody. again
-// says that another round may do better; err is nil when this one ended, or found
-// a reason to ask anew.
+// replayRound asks once. again says that another round may do better; err is nil when
+// this one ended, or found a reason to ask anew.
 func (f *feed) replayRound(ctx context.Context, left *allowance) (again bool, err error) {
-	c, err := dial(ctx, f.replay, zmq4.Dealer, f.cfg.Limits.Bytes+maxOverhead, f.cfg.DialTimeout)
-	if err != nil {
-		return true, err
-	}
-	defer c.close()
 	r := replay{f: f, left: left, from: f.track.next, first: true}
 	if r.proving = f.track.proof; r.proving {
 		r.from--
 	}
-	if err := c.send(nil, binary.BigEndian.AppendUint64(nil, r.from)); err != nil {
+	err = f.ask(ctx, r.from, func(msg [][]byte) bool {
+		r.message(msg)
+		return r.result == replayGoesOn
+	})
+	if err != nil {
 		return true, err
 	}
-	for r.result == replayGoesOn {
+	return r.result == replayAgain, r.err
+}
+
+// askPublisher asks on a connection of its own, so that a late answer finds nobody, and has
+// its messages taken while more are wanted.
+func (f *feed) askPublisher(ctx context.Context, from uint64, take func([][]byte) bool) error {
+	c, err := dial(ctx, f.replay, zmq4.Dealer, f.cfg.Limits.Bytes+maxOverhead, f.cfg.DialTimeout)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.send(nil, binary.BigEndian.AppendUint64(nil, from)); err != nil {
+		return err
+	}
+	for {
 		msg, err := c.recv()
 		if err != nil {
-			return true, err
+			return err
 		}
-		r.message(msg)
+		if !take(msg) {
+			return nil
+		}
 		if err := c.raw.SetReadDeadline(time.Now().Add(f.cfg.ReplayIdle)); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return r.result == replayAgain, r.err
 }
 
 // What a message makes of a replay.
@@ -169,7 +183,7 @@ func (r *replay) message(msg [][]byte) {
 
 func (r *replay) batch(seq uint64, payload []byte) {
 	f, t := r.f, &r.f.track
-	t.begun, r.proving = true, false
+	t.begun = true
 	switch {
 	case seq < t.next:
 		return
@@ -180,9 +194,10 @@ func (r *replay) batch(seq uint64, payload []byte) {
 		f.count.gaps.Add(1)
 		f.notify(Notice{What: Gap, From: t.next, To: seq})
 		f.clear(errGap)
+	case r.proving: // it may have begun anew, and this one may be of another sequence
+		f.clear(errUnproven)
 	}
-	r.first = false
-	t.ahead = true
+	r.first, r.proving = false, false
 	f.count.replayed.Add(1)
 	f.apply(seq, payload)
 }

@@ -15,12 +15,12 @@ import (
 // strictly in order: a replay runs while the live ones wait in the queue, so it cannot
 // bring back a block that a newer event removed.
 type track struct {
-	begun bool   // next is known
-	next  uint64 // number of the batch to apply next
+	begun    bool   // next is known
+	next     uint64 // number of the batch to apply next
+	sequence int    // how many sequences were forgotten
 
 	haveLive bool   // since this connection began
 	live     uint64 // the last number that it brought
-	ahead    bool   // a replay was applied since, so that next may be ahead of live
 
 	seed   maphash.Seed
 	digest uint64 // of batch next-1, by which a replay knows its publisher again
@@ -55,6 +55,7 @@ func (t *track) init(cfg *Config) {
 var (
 	errRestarted  = errors.New("the publisher began its sequence anew")
 	errGap        = errors.New("batches were missed and could not be replayed")
+	errUnproven   = errors.New("a replay did not tell whether the publisher is still the same")
 	errUnreadable = errors.New("a batch could not be read")
 	errLossy      = errors.New("a removal could not be read")
 )
@@ -77,13 +78,15 @@ func (f *feed) work(ctx context.Context) {
 }
 
 // onConnected asks for what happened before the subscription: all of it the first time,
-// then what came after the last batch that was applied. Without a replay the
-// first live batch tells.
+// then what came after the last batch that was applied. When there is no answer, this may be
+// another publisher than the one whose batches were applied. Without a replay endpoint
+// the first live batch tells, unless its number happens to be the next.
 func (f *feed) onConnected(ctx context.Context, number uint64) {
 	t := &f.track
-	t.haveLive, t.ahead = false, false
-	if f.where.Replay != "" {
-		f.catchUp(ctx)
+	t.haveLive = false
+	if f.where.Replay != "" && !f.catchUp(ctx) && t.begun && ctx.Err() == nil {
+		f.clear(errUnproven)
+		f.begin()
 	}
 	f.count.caughtUp.Store(number)
 }
@@ -98,7 +101,7 @@ func (f *feed) onBatch(ctx context.Context, seq uint64, payload []byte) {
 	}
 	known := t.begun && seq < t.next
 	t.haveLive, t.live = true, seq
-	if known && t.ahead && !back {
+	if known && !back && f.where.Replay != "" { // a replay went ahead of the live batches
 		f.count.duplicates.Add(1)
 		return
 	}
@@ -112,8 +115,8 @@ func (f *feed) onBatch(ctx context.Context, seq uint64, payload []byte) {
 			t.next = seq
 		}
 	}
-	if seq > t.next {
-		f.gap(ctx, seq)
+	if seq > t.next && !f.gap(ctx, seq) {
+		return
 	}
 	if seq < t.next {
 		f.count.duplicates.Add(1)
@@ -134,19 +137,30 @@ func (f *feed) onLost(ctx context.Context, seq uint64) {
 }
 
 // gap makes up for the batches from next up to, not including, to; next is at least to
-// afterwards.
-func (f *feed) gap(ctx context.Context, to uint64) {
+// afterwards. When it finds that the publisher has begun anew it is false: then the batch
+// behind the gap is of the old sequence, or of the new one and will show as a gap itself.
+func (f *feed) gap(ctx context.Context, to uint64) bool {
 	t := &f.track
+	was := t.sequence
 	f.count.gaps.Add(1)
 	f.notify(Notice{What: Gap, From: t.next, To: to})
-	if f.where.Replay != "" {
-		f.catchUp(ctx)
+	caughtUp := f.where.Replay != "" && f.catchUp(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	if t.sequence != was {
+		if !caughtUp || t.next <= to { // of two sequences neither is known
+			f.clear(errGap)
+			f.begin()
+		}
+		return false
 	}
 	if t.next < to {
 		f.clear(errGap)
 		f.advance(to)
 		t.proof = false
 	}
+	return true
 }
 
 func (f *feed) advance(next uint64) {
@@ -160,14 +174,22 @@ func (f *feed) restarted() {
 	f.count.restarts.Add(1)
 	f.notify(Notice{What: Restarted, From: t.next})
 	f.clear(errRestarted)
-	f.advance(0)
-	t.proof, t.begun, t.ahead = false, false, false
+	f.begin()
 	t.groups = [maxGroups]session.Group{}
+}
+
+// begin forgets the sequence.
+func (f *feed) begin() {
+	t := &f.track
+	f.advance(0)
+	t.sequence++
+	t.proof, t.begun = false, false
 }
 
 // apply decodes a batch and hands its events on.
 func (f *feed) apply(seq uint64, payload []byte) {
 	t := &f.track
+	t.begun = true
 	t.digest, t.proof = maphash.Bytes(t.seed, payload), true
 	f.advance(seq + 1)
 	f.count.batches.Add(1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/runtime/wazero"
 	"github.com/kvrt/kvrt/sdk/tck"
@@ -73,6 +74,46 @@ func TestConformance(t *testing.T) {
 		t.Errorf("%d cases", report.Cases.Cases)
 	}
 	t.Logf("start %d fuel, %d bytes; %+v; notes %q", report.Start.Fuel, report.Start.Memory, report.Roles, report.Notes)
+}
+
+// TestOrdinaryGo calls a guest that does what Go programs do.
+func TestOrdinaryGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and compiles 2 MB")
+	}
+	rec := &tck.Recorder{}
+	kit := &tck.Kit{Engine: wazero.New(wazero.Config{})}
+	s, err := runtime.NewSolo(context.Background(), kit.Config(rec), runtime.GuestSpec{Name: "go", Module: build(t, "conformance/garbage"), Grants: []string{"kvrt_fetch"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range []struct{ do, want, log string }{
+		{"", ": ", ""},
+		{"print", ": ", "info: a has 1 actions|info: and more"},
+		{"sleep", ": ", "info: slept for 1h0m0s"},
+		{"panic", "handler_trap: unreachable", "warn: panic: assignment to entry in nil map|warn: |warn: goroutine "},
+		{"exit", "handler_trap: the guest exited with code 3", "info: bye"},
+		{"block", "handler_trap: unreachable", "warn: fatal error: all goroutines are asleep - deadlock!"},
+		{"", ": ", ""},
+	} {
+		rec.Reset(abi.ReasonNone)
+		var f hint.Frame
+		if err := f.Decode(abi.FormatJSON, []byte(`{"protocol_version":"0.1","message_id":"m","actions":[{"action_id":"a","action_type":"kv.fetch","payload":{"block_hashes":[1],"do":"`+c.do+`"}}]}`), hint.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		f.Finish(hint.Identity{})
+		res, err := s.Call(context.Background(), runtime.SoloCall{Role: abi.RoleHandler, Frame: f.Bytes()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Reason.String() + ": " + res.Detail; got != c.want {
+			t.Errorf("%q: %s, want %s", c.do, got, c.want)
+		}
+		if log := strings.Join(rec.Lines, "|"); !strings.HasPrefix(log, c.log) || c.log == "" && log != "" || len(rec.Lines) > abi.MaxLogLines {
+			t.Errorf("%q: log %q", c.do, log)
+		}
+	}
 }
 
 // TestSoak calls a stock Go guest again and again. Each call makes garbage; the

@@ -1,15 +1,35 @@
-// A handler of kv.fetch that makes garbage in every call, as ordinary Go does: for soaks.
+// A handler of kv.fetch that does as ordinary Go does: it makes garbage in every call, and
+// where it is told to it prints, sleeps or panics.
 package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/sdk/go"
 )
 
 func judge(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
+	switch do, _ := a.Payload().Get("do").Text(); do {
+	case "print":
+		fmt.Printf("%s has %d actions\nand ", a.ID(), e.Len())
+		fmt.Print("more")
+	case "sleep":
+		begun := time.Now()
+		time.Sleep(time.Hour)
+		fmt.Println("slept for", time.Since(begun))
+	case "panic":
+		var none map[string]int
+		none["x"]++
+	case "exit":
+		fmt.Print("bye")
+		os.Exit(3)
+	case "block":
+		select {}
+	}
 	seen := map[uint64]string{}
 	list := a.Payload().Get("block_hashes")
 	if !list.IsArray() {

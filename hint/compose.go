@@ -15,6 +15,7 @@ import (
 // The frames that it is given hold until Append.
 type Composition struct {
 	check  Check
+	known  Capable
 	ctx    *Context
 	parts  []part
 	ids    []byte // that policies did not give
@@ -32,8 +33,14 @@ type part struct {
 // protocolVersion is that of an envelope which begins here.
 const protocolVersion = "0.1"
 
-// Begin starts an envelope with the hints of a context.
-func (c *Composition) Begin(ctx *Context, t Target) {
+// Capable tells whether a worker takes an action type, for whoever knows more of workers
+// than a context that is silent about it. The id is a view.
+type Capable func(id WorkerID, actionType string) bool
+
+// Begin starts an envelope with the hints of a context. known is asked where the context
+// does not tell the selected worker's capabilities; nil: it takes every action.
+func (c *Composition) Begin(ctx *Context, t Target, known Capable) {
+	c.known = known
 	c.ctx, c.parts, c.ids, c.hinted = ctx, c.parts[:0], c.ids[:0], false
 	c.check.Reset(t)
 	for _, f := range [...]*Frame{ctx.RequestHint(), ctx.SelectionHint()} {
@@ -61,7 +68,7 @@ func (c *Composition) Offer(f *Frame, i int, policy string) (abi.Reason, string)
 		return reason, detail
 	}
 	if !c.capable(a.Type) {
-		return abi.ReasonUnsupportedActionType, "the selected worker does not list " + string(a.Type) + " among its capabilities"
+		return abi.ReasonUnsupportedActionType, "the selected worker does not have " + string(a.Type) + " among its capabilities"
 	}
 	if reason, detail := c.check.Add(a.Type, a.Version, a.Base, a.Payload); reason != abi.ReasonNone {
 		return reason, detail
@@ -81,7 +88,11 @@ func (c *Composition) Offer(f *Frame, i int, policy string) (abi.Reason, string)
 func (c *Composition) capable(typ []byte) bool {
 	w := c.ctx.Frame().Selected()
 	if w.Present()&abi.WorkerHasCapabilities == 0 {
-		return true
+		if c.known == nil {
+			return true
+		}
+		id, _ := WorkerAt(w.Base, w.Off+abi.OffWorkerID)
+		return c.known(id, viewOf(typ))
 	}
 	for i := range w.U32(abi.OffWorkerCapabilitiesCount) {
 		if string(w.Capability(int(i))) == string(typ) {

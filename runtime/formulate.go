@@ -83,7 +83,7 @@ func (r *Runtime) Formulate(ctx context.Context, req *FormulateRequest, res *For
 	if output == abi.FormatUnknown {
 		output = res.Context.Format()
 	}
-	res.compose.Begin(&res.Context, r.cfg.Target)
+	res.compose.Begin(&res.Context, r.cfg.Target, r.cfg.Capable)
 	frame := res.Context.Frame()
 	res.fields = frame.Fields()
 	res.clock = r.nanos()

@@ -252,6 +252,19 @@ func TestFormulateCapabilities(t *testing.T) {
 			t.Errorf("%s: %s, want %s", caps, got, want)
 		}
 	}
+	asked := ""
+	known := policyRuntime(t, runtime.Config{Capable: func(id hint.WorkerID, typ string) bool {
+		asked += id.String() + " " + typ + " "
+		return typ == "kv.fetch"
+	}}, policyGuest(t, "policy", echo("p"), fetchAction("q")))
+	for caps, want := range map[string]string{"": "q", `,"capabilities":[]`: "none", `,"capabilities":["demo.echo"]`: "p"} {
+		if _, envelope := formulate(t, known, []byte(`{"request_id":"a","selected":{"worker_id":"w"`+caps+`}}`)); ids(t, envelope) != want {
+			t.Errorf("%s, and a catalogue: %s, want %s", caps, ids(t, envelope), want)
+		}
+	}
+	if asked != `"w" demo.echo "w" kv.fetch ` {
+		t.Errorf("asked %s", asked)
+	}
 	res := r.NewFormulation()
 	body := []byte(`{"request_id":"a","selected":{"worker_id":7,"capabilities":[]}}`)
 	if err := r.Formulate(context.Background(), &runtime.FormulateRequest{Body: body}, res); err != nil {

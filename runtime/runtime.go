@@ -26,6 +26,8 @@ type Config struct {
 	DropUnknown bool
 	// Target says which rules an envelope that policies add to must keep to.
 	Target hint.Target
+	// Capable, when set, tells what a worker takes of which a context does not tell.
+	Capable hint.Capable
 	// StripRequestHints leaves out the hints that came with a client's request.
 	StripRequestHints bool
 	// Wait is how long a call waits for a free instance. Default 5 ms.

@@ -40,6 +40,9 @@ guests-check: toolchain
 bench: gotools ## one table of figures against floors and budgets; BASE=REV compares two revisions
 	@scripts/bench.sh
 
+bench-peers: ## kvrt beside real KVCR from Python, in one run (installs 350 MB into bin/peers)
+	@scripts/bench-peers.sh
+
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh
 
@@ -62,4 +65,4 @@ clean: ## remove what was built here
 	rm -rf bin
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

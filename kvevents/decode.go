@@ -51,7 +51,7 @@ const (
 )
 
 const (
-	msgBatch  = "a batch is an array of at least two elements, or a map with ts and events"
+	msgBatch  = "a batch is an array of at least two elements, or a map with events"
 	msgTime   = "ts is a number"
 	msgEvents = "events is an array"
 	msgRank   = "data_parallel_rank is nil or an integer from 0 to 2147483647"
@@ -99,7 +99,7 @@ func (d *Decoder) Decode(src []byte) (*Batch, error) {
 }
 
 func (d *Decoder) batchMap(n uint64) {
-	var haveTime, haveEvents bool
+	haveEvents := false
 	for range n {
 		key := d.s.next()
 		if key.kind != kindStr {
@@ -109,7 +109,6 @@ func (d *Decoder) batchMap(n uint64) {
 		switch string(key.b) {
 		case "ts":
 			d.time()
-			haveTime = true
 		case "events":
 			d.events()
 			haveEvents = true
@@ -119,7 +118,7 @@ func (d *Decoder) batchMap(n uint64) {
 			d.s.skip(1)
 		}
 	}
-	if !haveTime || !haveEvents {
+	if !haveEvents {
 		d.s.fail(msgBatch)
 	}
 }
@@ -298,7 +297,7 @@ func (d *Decoder) group(e *fields) {
 	switch {
 	case v.kind == kindInt && v.n <= math.MaxInt32:
 		e.Group = int32(v.n)
-	case v.kind != kindNil:
+	case v.kind != kindNil && !(v.neg && v.n == math.MaxUint64): // -1 is none as well
 		e.bad = true
 	}
 }

@@ -90,6 +90,8 @@ var goldens = []struct{ name, hex, want string }{
 		"rank -1; BlockStored [5] 16x0 group 2"},
 	{"no infos before the group", "92 00 91 9b ab 426c6f636b53746f726564 9105 c0 90 10 c0 c0 c0 c0 c0 02",
 		"rank -1; BlockStored [5] 16x0 group 2"},
+	{"group -1 is none, -2 is nothing", "92 00 92 94 ac 426c6f636b52656d6f766564 9105 c0 ff 94 ac 426c6f636b52656d6f766564 9105 c0 fe",
+		"rank -1; BlockRemoved [5]; unknown 0 malformed 1 lossy true"},
 	{"no group, a kind", "92 00 91 9b ab 426c6f636b53746f726564 9105 c0 90 10 c0 c0 c0 c0 c0 a3 6d6c61",
 		"rank -1; BlockStored [5] 16x0 mla/0"},
 }
@@ -221,6 +223,20 @@ func TestDepth(t *testing.T) {
 	b, err := d.Decode(append(batch, 0xc0))
 	if err != nil || b.Unknown != 1 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestApplyAllocatesNothing is a batch from the queue to the sink.
+func TestApplyAllocatesNothing(t *testing.T) {
+	cfg := Config{}.withDefaults()
+	f := &feed{cfg: &cfg, worker: rank0, sink: &counter{}}
+	f.track.init(&cfg)
+	batch, seq := eventBatch(), uint64(0)
+	if n := testing.AllocsPerRun(100, func() {
+		f.onBatch(t.Context(), seq, batch)
+		seq++
+	}); n != 0 || f.count.stored.Load() != 101 {
+		t.Errorf("%v allocations, %d events", n, f.count.stored.Load())
 	}
 }
 

@@ -92,7 +92,7 @@ func TestOrdinaryGo(t *testing.T) {
 		{"", ": ", ""},
 		{"print", ": ", "info: a has 1 actions|info: and more"},
 		{"sleep", ": ", "info: slept for 1h0m0s"},
-		{"panic", "handler_trap: unreachable", "warn: panic: assignment to entry in nil map|warn: |warn: goroutine "},
+		{"panic", "handler_trap: unreachable", "warn: panic: as it was told|warn: |warn: goroutine "},
 		{"exit", "handler_trap: the guest exited with code 3", "info: bye"},
 		{"block", "handler_trap: unreachable", "warn: fatal error: all goroutines are asleep - deadlock!"},
 		{"", ": ", ""},

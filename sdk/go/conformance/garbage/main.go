@@ -22,8 +22,7 @@ func judge(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
 		time.Sleep(time.Hour)
 		fmt.Println("slept for", time.Since(begun))
 	case "panic":
-		var none map[string]int
-		none["x"]++
+		panic("as it was told")
 	case "exit":
 		fmt.Print("bye")
 		os.Exit(3)

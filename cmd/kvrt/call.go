@@ -32,7 +32,7 @@ used, its memory, its log lines and its effects.
 
   handle     INPUT is an envelope; every action that the guest takes is called in turn
   parse      INPUT is a document of the guest's dialect
-  formulate  policies come with a later version
+  formulate  INPUT is a routing context; no session and no worker is known
 
 INPUT is a file, or standard input for - and when it is left out. MODULE is the path of
 a .wasm file, or embedded:NAME for a built-in guest.
@@ -54,11 +54,8 @@ that is refused with code 4.`,
 		ValidArgs: []string{"parse", "handle", "formulate"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			role, known := map[string]abi.Role{"parse": abi.RoleParser, "handle": abi.RoleHandler, "formulate": abi.RolePolicy}[args[1]]
-			switch {
-			case !known:
+			if !known {
 				return &usageError{cmd.CommandPath(), fmt.Sprintf("%q is no call: say parse, handle or formulate", args[1])}
-			case role == abi.RolePolicy:
-				return &usageError{cmd.CommandPath(), "this version does not call policies yet: say parse or handle"}
 			}
 			request := id.identity()
 			if err := request.Check(); err != nil {
@@ -91,8 +88,11 @@ that is refused with code 4.`,
 			if f == abi.FormatUnknown {
 				f = hint.Detect(body)
 			}
-			if role == abi.RoleParser {
+			switch role {
+			case abi.RoleParser:
 				return c.parse(f, body, dialect)
+			case abi.RolePolicy:
+				return c.formulate(f, body)
 			}
 			return c.handle(f, body)
 		},
@@ -192,17 +192,30 @@ func (c *caller) parse(format abi.Format, body []byte, dialect string) error {
 		return fmt.Errorf("%w: %q; the guest reads %v", runtime.ErrUnknownDialect, dialect, known)
 	}
 	t := told{Call: "parse", Dialect: dialect}
-	return c.done(c.call(&t, tck.ParseFrame(format, body, c.id.RequestID, dialect), 0, func(body []byte) (json.RawMessage, error) {
-		var f hint.Frame
-		if err := f.Load(abi.FormatJSON, body, hint.Limits{}); err != nil {
-			return nil, err
-		}
-		all := make([]hint.Forward, f.Len())
-		for i := range all {
-			all[i].Index = i
-		}
-		return hint.AppendEnvelope(nil, abi.FormatJSON, &f, all)
-	}))
+	return c.done(c.call(&t, tck.ParseFrame(format, body, c.id.RequestID, dialect), 0, envelopeOf))
+}
+
+// formulate makes the one call of a policy.
+func (c *caller) formulate(format abi.Format, body []byte) error {
+	var x hint.Context
+	if err := x.Decode(format, body, hint.ContextOptions{}); err != nil {
+		return err
+	}
+	c.id = x.Identity()
+	return c.done(c.call(&told{Call: "formulate"}, x.Bytes(), 0, envelopeOf))
+}
+
+// envelopeOf is an envelope that a guest answered, as JSON.
+func envelopeOf(body []byte) (json.RawMessage, error) {
+	var f hint.Frame
+	if err := f.Load(abi.FormatJSON, body, hint.Limits{}); err != nil {
+		return nil, err
+	}
+	all := make([]hint.Forward, f.Len())
+	for i := range all {
+		all[i].Index = i
+	}
+	return hint.AppendEnvelope(nil, abi.FormatJSON, &f, all)
 }
 
 // handle calls a handler for every action that it takes.

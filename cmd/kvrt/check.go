@@ -9,7 +9,6 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
-	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -44,7 +43,7 @@ func checkSources(ctx context.Context, cfg *config.Config) error {
 
 // checkGuests applies every rule to the guests that comes before compilation.
 func checkGuests(_ context.Context, cfg *config.Config) error {
-	rules := runtimeConfig(cfg, nil, fetch.NewHost(nil, nil), nil)
+	rules := runtimeConfig(cfg, nil, nothingKept(), nil)
 	guests, problems := readGuests(cfg)
 	all, routes := &config.Error{Problems: problems}, map[string]string{}
 	for _, g := range guests {

@@ -158,7 +158,7 @@ func capabilityOf(info *runtime.Info, name string) capability {
 	c := capability{Name: name, Functions: []string{}, Offered: true}
 	c.Declared = info.Manifest != nil && slices.Contains(info.Manifest.Capabilities, name)
 	var offered []runtime.HostFunction
-	for _, h := range hostModules(nil) {
+	for _, h := range nothingKept().modules() {
 		if h.Name() == name {
 			offered = h.Functions()
 		}

@@ -107,24 +107,33 @@ func (l *loader) typed(name string) (runtime.GuestSpec, bool) {
 }
 
 // known lists the types that there are.
-func (l *loader) known() string {
+func (l *loader) known() string { return listTypes(policyTypes(l.specs)) }
+
+// policyTypes lists the policies among guests and among the built-in ones, sorted.
+func policyTypes(guests []located) []string {
 	names := map[string]bool{}
 	isPolicy := func(name string, wasm []byte) {
 		if info, err := runtime.Inspect(name, wasm); err == nil && info.Manifest.Has(abi.RolePolicy) {
 			names[name] = true
 		}
 	}
-	for name, at := range l.base {
-		isPolicy(name, l.specs[at].spec.Module)
+	for i := range guests {
+		if g := &guests[i]; g.typ == "" {
+			isPolicy(g.spec.Name, g.spec.Module)
+		}
 	}
 	for _, name := range policies.Guests() {
 		wasm, _ := policies.Module(name)
 		isPolicy(name, wasm)
 	}
-	if len(names) == 0 {
+	return slices.Sorted(maps.Keys(names))
+}
+
+func listTypes(types []string) string {
+	if len(types) == 0 {
 		return "<none>"
 	}
-	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+	return strings.Join(types, ", ")
 }
 
 // dropTemplates leaves out those of the first guests that are loaded as policies: under

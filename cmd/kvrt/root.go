@@ -65,7 +65,7 @@ folder. KVRT_COMPILE_CACHE=off compiles them in this process.`,
 			root.AddCommand(v)
 		}
 	}
-	add("envelopes", newDispatch(), newSubmit(), newLower(), newFinish(), newDiscard())
+	add("envelopes", newDispatch(), newFormulate(), newSubmit(), newLower(), newFinish(), newDiscard())
 	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newResume(), newUnload())
 	add("guests", newInspect(), newBuild(), newVerify(), newCall(), newConfig())
 	root.AddCommand(newVersion())

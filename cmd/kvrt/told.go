@@ -13,7 +13,7 @@ import (
 
 // told is what the verb call tells of one call.
 type told struct {
-	Call    string `json:"call"` // handle or parse
+	Call    string `json:"call"` // handle, parse or formulate
 	*action        // handle
 	Dialect string `json:"dialect,omitempty"`
 	Status  string `json:"status"`
@@ -21,7 +21,7 @@ type told struct {
 	Detail  string `json:"detail"`
 	// What the guest made, null when it made nothing.
 	Rewritten  *json.RawMessage `json:"rewritten,omitempty"` // handle: the action
-	Envelope   *json.RawMessage `json:"envelope,omitempty"`  // parse
+	Envelope   *json.RawMessage `json:"envelope,omitempty"`  // parse, formulate
 	Fuel       uint64           `json:"fuel"`
 	Memory     uint64           `json:"memory"` // bytes; 0 after a trap
 	Log        []string         `json:"log"`
@@ -76,7 +76,7 @@ func (t *told) write(w io.Writer, limits runtime.Limits) error {
 	}
 	if t.action != nil {
 		line("action", "%d: %s, %s %s", t.Index, cell(t.ActionID), cell(t.ActionType), cell(t.ActionVersion))
-	} else {
+	} else if t.Dialect != "" {
 		line("document", "%s", t.Dialect)
 	}
 	line("verdict", "%s", strings.TrimSpace(t.Status+" "+t.Reason))

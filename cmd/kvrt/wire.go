@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
@@ -16,7 +17,9 @@ import (
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/hosts/session"
 	"github.com/kvrt/kvrt/hosts/wasi"
+	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/sdk/tck"
@@ -28,11 +31,34 @@ const (
 	engineModule = "github.com/tetratelabs/wazero"
 )
 
-// hostModules are the capabilities that this program offers. A nil host will do where
-// nothing runs.
-func hostModules(f *fetch.Host) []runtime.HostModule {
-	return []runtime.HostModule{f, log.Module{}, clock.Module{}, wasi.Module{}}
+// subsystems are what the capabilities of this program speak to. The zero value will do
+// where nothing runs.
+type subsystems struct {
+	fetch    *fetch.Host
+	sessions *session.Set
+	workers  *worker.Catalogue
 }
+
+// nothingKept are subsystems that are empty: every index is off, no worker is known.
+func nothingKept() subsystems {
+	return subsystems{sessions: &session.Set{}, workers: worker.New(worker.Config{})}
+}
+
+// modules are the capabilities that this program offers.
+func (s subsystems) modules() []runtime.HostModule {
+	return []runtime.HostModule{s.fetch, session.NewHost(s.sessions, sessionScope), worker.NewHost(s.workers), log.Module{}, clock.Module{}, wasi.Module{}}
+}
+
+// sessionScope: a policy asks about the sessions of its request's tenant and namespace.
+func sessionScope(c *runtime.Call) session.Scope {
+	f := c.Context()
+	if f == nil { // a handler's call, which serves no routing context
+		return session.Scope{}
+	}
+	return session.Scope{Namespace: viewOf(f.Text(abi.OffContextFrameNamespace)), Tenant: viewOf(f.Text(abi.OffContextFrameTenant))}
+}
+
+func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // newKit makes what a guest is looked at on by itself: the engine that it runs on, and
 // hosts that keep nothing.
@@ -41,7 +67,7 @@ func newKit() *tck.Kit {
 }
 
 func kitOn(e runtime.Engine) *tck.Kit {
-	hosts := hostModules(nil)
+	hosts := nothingKept().modules()
 	hosts = slices.DeleteFunc(hosts, func(h runtime.HostModule) bool { return h.Name() == abi.ModuleFetch }) // the kit has its own
 	return &tck.Kit{Engine: e, Hosts: hosts, CheckParameters: checkParameters}
 }
@@ -50,13 +76,13 @@ func kitOn(e runtime.Engine) *tck.Kit {
 type stack struct {
 	runtime *runtime.Runtime
 	store   *fetch.Store
-	fetch   *fetch.Host
-	log     *slog.Logger
+	subsystems
+	log *slog.Logger
 }
 
 // wire builds a stack with the configuration's guests loaded.
 func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
-	s := &stack{log: log}
+	s := &stack{log: log, subsystems: nothingKept()}
 	allow, err := s.allowList(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -65,11 +91,14 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 	if err != nil {
 		return nil, err
 	}
+	if err := fillCatalogue(s.workers, cfg); err != nil {
+		return nil, err
+	}
 	s.store = fetch.New(fetch.Config{
 		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
 	})
 	s.fetch = fetch.NewHost(s.store, allow)
-	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log, cfg.Compile, true), s.fetch, log)); err != nil {
+	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log, cfg.Compile, true), s.subsystems, log)); err != nil {
 		return nil, err
 	}
 	if err := s.runtime.Apply(ctx, specs); err != nil {
@@ -78,14 +107,15 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 	return s, nil
 }
 
-func runtimeConfig(cfg *config.Config, engine runtime.Engine, f *fetch.Host, log *slog.Logger) runtime.Config {
+func runtimeConfig(cfg *config.Config, engine runtime.Engine, s subsystems, log *slog.Logger) runtime.Config {
 	return runtime.Config{
 		Engine:          engine,
 		Memory:          uint64(cfg.GuestMemory),
-		Hosts:           hostModules(f),
+		Hosts:           s.modules(),
 		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
 		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,
 		Target:          targetOf(cfg),
+		Capable:         s.workers.Capable,
 		Log:             log,
 		CheckParameters: checkParameters,
 

@@ -49,7 +49,7 @@ type attack struct {
 	says   map[string]string
 }
 
-func (a *attack) number(t *testing.T, key string) (n int, said bool) {
+func (a *attack) number(t testing.TB, key string) (n int, said bool) {
 	t.Helper()
 	text, said := a.says[key]
 	if said {
@@ -61,7 +61,7 @@ func (a *attack) number(t *testing.T, key string) (n int, said bool) {
 	return n, said
 }
 
-func attacks(t *testing.T, dir string) []attack {
+func attacks(t testing.TB, dir string) []attack {
 	t.Helper()
 	texts, err := filepath.Glob(filepath.Join(dir, "*.wat"))
 	if err != nil || len(texts) < 30 {
@@ -185,11 +185,16 @@ type arenaOfAttacks struct {
 
 func newAttacked(t *testing.T) *arenaOfAttacks {
 	t.Helper()
+	return newAttackedOn(t, &counted{Engine: wazero.New(wazero.Config{})})
+}
+
+func newAttackedOn(t *testing.T, engine *counted) *arenaOfAttacks {
+	t.Helper()
 	allow, err := fetch.ParseAllowList(t.Context(), []string{"tcp://127.0.0.1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &arenaOfAttacks{engine: &counted{Engine: wazero.New(wazero.Config{})}, lines: &guestLines{}, store: fetch.New(fetch.Config{})}
+	a := &arenaOfAttacks{engine: engine, lines: &guestLines{}, store: fetch.New(fetch.Config{})}
 	hosts := []runtime.HostModule{fetch.NewHost(a.store, allow), log.Module{}, clock.Module{}}
 	a.runtime = newRuntime(t, runtime.Config{Engine: a.engine, Hosts: hosts, Log: slog.New(a.lines)}, a.good(t))
 	return a
@@ -219,7 +224,7 @@ const (
 	hostileParser  = `{"name":"hostile","version":"1.0.0","abi":1,"roles":["parser"],"dialects":["hostile"]}`
 )
 
-func (a *attack) spec(t *testing.T) runtime.GuestSpec {
+func (a *attack) spec(t testing.TB) runtime.GuestSpec {
 	manifest := hostileHandler
 	if a.says["role"] == "parser" {
 		manifest = hostileParser

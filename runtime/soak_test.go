@@ -6,6 +6,7 @@ import (
 	"os"
 	goruntime "runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,4 +212,78 @@ func reasonNamed(t *testing.T, name string) abi.Reason {
 	}
 	t.Fatalf("no reason is named %s", name)
 	return 0
+}
+
+// TestSoakAttack calls, unloads and loads every attack of the corpus, round and round,
+// while a good guest answers every hint. Afterwards the attackers are gone with all that
+// they took.
+func TestSoakAttack(t *testing.T) {
+	engine := &counted{Engine: wazero.New(wazero.Config{})}
+	field := newAttackedOn(t, engine)
+	r := field.runtime
+	rounds := max(1, int(soakCalls(t, 50_000)/50_000))
+	besieged := func(rounds int) (p99 time.Duration, calls int) {
+		specs := attackers(t)
+		bodies := loadAll(t, r, specs)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for n := range rounds * 8 * len(specs) {
+				besiege(t, r, specs, bodies, n)
+			}
+		}()
+		p99, calls = goodTraffic(t, r, done, 0)
+		for _, g := range specs {
+			if err := r.Unload(t.Context(), g.Name); err != nil {
+				t.Error(err)
+			}
+		}
+		engine.settled(t, 3, 1)
+		return p99, calls
+	}
+	besieged(1) // to its working size
+	alone, _ := goodTraffic(t, r, nil, 20_000)
+	before := hold()
+	p99, calls := besieged(rounds)
+	after := hold()
+	if s := statsOf(r, "good"); s.Traps != [runtime.NumTraps]uint64{} || s.Unavailable != 0 || s.Accepted != s.Calls {
+		t.Errorf("the good guest: %+v", s)
+	}
+	t.Logf("%d rounds of every attack beside %d hints: p99 %s, alone %s; before %+v, after %+v", rounds, calls, p99, alone, before, after)
+	if after.goroutines > before.goroutines || after.descriptors > before.descriptors || after.heap > before.heap+(8<<20) || after.resident > before.resident+(32<<20) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
+// goodTraffic calls the good guest until done is closed, and at least so many times. It
+// tells the 99th percentile.
+func goodTraffic(t *testing.T, r *runtime.Runtime, done chan struct{}, least int) (p99 time.Duration, calls int) {
+	res := r.NewResponse()
+	req := runtime.Request{Body: envelope("demo.good:a")}
+	took := make([]time.Duration, 0, 1<<16) // the last so many
+	for {
+		select {
+		case <-done:
+			done = nil
+		default:
+		}
+		if calls >= least && done == nil {
+			break
+		}
+		begun := time.Now()
+		if err := r.Dispatch(&req, res); err != nil {
+			t.Fatal(err)
+		}
+		d := time.Since(begun)
+		if len(took) < cap(took) {
+			took = append(took, d)
+		} else {
+			took[calls%len(took)] = d
+		}
+		if calls++; res.Results[0].Status != abi.StatusAccepted {
+			t.Fatalf("the good guest answers %s", verdicts(res.Results))
+		}
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100], calls
 }

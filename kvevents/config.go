@@ -64,8 +64,9 @@ type Config struct {
 	QueueBatches, QueueBytes, QueueTotal int
 
 	// A replay asks several times, if it must, in all for at most ReplayTimeout
-	// (10 s), ReplayRounds (16), ReplayBatches (65,536) and ReplayBytes (256 MiB).
-	// An answer that began and stays away for ReplayIdle (1 s) is asked for again.
+	// (15 s), ReplayRounds (16), ReplayBatches (65,536) and ReplayBytes (256 MiB).
+	// An answer that began and stays away for ReplayIdle (500 ms) is asked for again:
+	// a publisher's socket drops what does not fit, the end as well.
 	ReplayTimeout time.Duration
 	ReplayIdle    time.Duration
 	ReplayRounds  int
@@ -98,8 +99,8 @@ func (c Config) withDefaults() Config {
 	count(&c.QueueBytes, 32<<20)
 	count(&c.QueueTotal, 512<<20)
 	c.QueueBytes = max(c.QueueBytes, c.Limits.Bytes) // one batch always fits
-	span(&c.ReplayTimeout, 10*time.Second)
-	span(&c.ReplayIdle, time.Second)
+	span(&c.ReplayTimeout, 15*time.Second)
+	span(&c.ReplayIdle, 500*time.Millisecond)
 	count(&c.ReplayRounds, 16)
 	count(&c.ReplayBatches, 1<<16)
 	count(&c.ReplayBytes, 256<<20)

@@ -30,9 +30,12 @@
 // github.com/go-zeromq/zmq4 makes the handshake, and reads and writes frames. Its sockets
 // are not used, for (version 0.17.0): automatic reconnection gives up after ten attempts, or
 // sleeps through Close; it has no jitter; without it, a subscriber whose publisher went away
-// waits for ever; a reader that nobody reads from is never freed; and subscribers are
-// not told that a connection ended, after which a sequence must be checked. Two faults are
+// waits for ever; a reader that nobody reads from is never freed; and nobody is told when
+// the next connection stands, which is when to ask for what was missed. Two faults are
 // kept from the process here: it reserves as many bytes as a frame's length says, which a
 // wrapper around the connection holds to the limit first; and it slices the properties of a
 // handshake unchecked, which is recovered from.
+//
+// Feeds connect. A publisher that connects itself, to one endpoint for a whole fleet, is not
+// followed.
 package kvevents

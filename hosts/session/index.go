@@ -98,6 +98,7 @@ type scratch struct {
 	refs  []ref
 	seen  []uint64 // a set of hashes, open addressing
 	zero  bool     // the hash that is spelled 0 is in it
+	sum   uint64   // what warm came to, so that it is not optimized away
 	moved []*frontier
 	stack []*segment
 }

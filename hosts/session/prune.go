@@ -65,6 +65,7 @@ func (x *Index) pruneHead(steps int) int {
 	r := s.run.Load()
 	n := s.n.Load()
 	used := 0
+	x.scratch.sum += x.table.warm(r.hash[max(int(n)-steps, 0):n])
 	for n > 0 && used < steps {
 		if pin := &r.pins[n-1]; pin.fronts.Load() > 0 || pin.kids.Load() > 0 {
 			break

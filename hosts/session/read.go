@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"slices"
+	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -172,12 +173,19 @@ func (p *Paths) Append(dst []uint64, i int) ([]uint64, bool) {
 // Put writes the hashes of a path to b, little-endian; b has 8 bytes for each. It is
 // false as Append is.
 func (p *Paths) Put(b []byte, i int) bool {
-	return p.list[i].walk(func(at int, hashes []uint64) {
-		to := b[8*at : 8*(at+len(hashes))]
-		for j, h := range hashes {
-			binary.LittleEndian.PutUint64(to[8*j:], h)
-		}
-	})
+	return p.list[i].walk(func(at int, hashes []uint64) { put(b[8*at:8*(at+len(hashes))], hashes) })
+}
+
+// put writes hashes as the ABI has them. Where that is how they lie in memory, it is one
+// copy.
+func put(b []byte, hashes []uint64) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		copy(b, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(hashes))), 8*len(hashes)))
+		return
+	}
+	for j, h := range hashes {
+		binary.LittleEndian.PutUint64(b[8*j:], h)
+	}
 }
 
 // walk shows the blocks of a path in pieces, the last first, each with its place.

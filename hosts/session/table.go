@@ -82,6 +82,18 @@ func (t *table) find(hash uint64) ref {
 	}
 }
 
+// warm touches the slots of hashes that are looked for next, so that the memory's delays
+// pass side by side and not one after the other.
+func (t *table) warm(hashes []uint64) (sum uint64) {
+	for _, h := range hashes {
+		s, at := t.place(h)
+		if p := s.slots.Load(); p != nil {
+			sum += (*p)[probe(*p, at)].ref.Load()
+		}
+	}
+	return sum
+}
+
 // insert adds a block that is not there.
 func (t *table) insert(hash uint64, r ref) {
 	s, at := t.place(hash)
@@ -154,7 +166,7 @@ func (t *table) remove(hash uint64) {
 	} else {
 		slots[i].ref.Store(slotGone)
 	}
-	if len(slots) > minSlots && s.live*4 < len(slots) {
+	if len(slots) > 4*minSlots && s.live*8 < len(slots) {
 		t.grow(s, p) // smaller, in truth
 	}
 }

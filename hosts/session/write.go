@@ -47,16 +47,17 @@ func (x *Index) Apply(e *Event) (moved bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	moved, err = x.store(e)
-	x.finish(moved)
+	x.finish(moved, len(e.chain()))
 	return moved, err
 }
 
-// finish ends an update.
-func (x *Index) finish(moved bool) {
+// finish ends an update about n blocks. It takes away more than came, so that pruning
+// keeps up.
+func (x *Index) finish(moved bool, n int) {
 	if moved {
 		x.counts.moved.Add(1)
 	}
-	x.prune(pruneSteps)
+	x.prune(pruneSteps + 2*n)
 	x.publish()
 }
 
@@ -166,8 +167,9 @@ func (x *Index) at(r ref) position {
 // validate holds a chain against the tree before anything is changed, and leaves in
 // x.scratch.refs where its blocks stand, the parent's place first.
 func (x *Index) validate(e *Event) error {
-	refs := append(x.scratch.refs[:0], noRef)
-	for _, h := range e.chain() {
+	refs, chain := append(x.scratch.refs[:0], noRef), e.chain()
+	x.scratch.sum += x.table.warm(chain)
+	for _, h := range chain {
 		refs = append(refs, x.table.find(h))
 	}
 	x.scratch.refs = refs
@@ -279,7 +281,7 @@ func (x *Index) remove(w hint.Worker, hashes []uint64) (moved bool) {
 		}
 		clear(below)
 	}
-	x.finish(moved)
+	x.finish(moved, len(hashes))
 	return moved
 }
 
@@ -328,7 +330,7 @@ func (x *Index) Clear(w hint.Worker) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	moved := x.clear(x.workers[w])
-	x.finish(moved)
+	x.finish(moved, 0)
 	return moved
 }
 
@@ -355,7 +357,7 @@ func (x *Index) RemoveWorker(id hint.WorkerID) bool {
 			moved = x.clear(b) || moved
 		}
 	}
-	x.finish(moved)
+	x.finish(moved, 0)
 	return moved
 }
 
@@ -370,6 +372,6 @@ func (x *Index) RemoveSession(id string) bool {
 	if s != nil {
 		x.forget(s)
 	}
-	x.finish(s != nil)
+	x.finish(s != nil, 0)
 	return s != nil
 }

@@ -6,7 +6,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: run build test check lint cross guests guests-check bench fuzz soak tools toolchain gotools python clean help
+.PHONY: run build test check lint cross guests guests-check bench bench-peers fuzz soak tools toolchain gotools python clean help
 
 run: build ## start the daemon and send it every example envelope
 	@scripts/run.sh

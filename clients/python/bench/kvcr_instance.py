@@ -18,6 +18,7 @@ def running(policy: Any = None, blocks: int = 64) -> Iterator[Any]:
     import numpy
     from kvcr import KVCR, KVCRBindings
     from kvcr.config import KVCRBackendConfigs, KVCRConfig, LocalDramOptions, RemoteFWDramOptions
+    from kvcr.types import RegionDescriptor
 
     class Control:
         """KVCR's channel to peers: nobody is there."""
@@ -39,6 +40,7 @@ def running(policy: Any = None, blocks: int = 64) -> Iterator[Any]:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     memory = numpy.zeros(blocks * 4096, dtype=numpy.uint8)
+    engine = numpy.zeros(4096, dtype=numpy.uint8)  # one block of the serving engine's
     kvcr = KVCR(
         KVCRConfig(nixl_agent_name=f"kvrt-{os.getpid()}", pool_layouts=[("", 4096)], nixl_listen_port=port),
         KVCRBindings(
@@ -50,6 +52,7 @@ def running(policy: Any = None, blocks: int = 64) -> Iterator[Any]:
             policy=policy,
         ),
         KVCRBackendConfigs(
+            framework_regions=[RegionDescriptor(addr=engine.ctypes.data, size=4096)],
             local_dram=LocalDramOptions(pools=[("", memory.ctypes.data, memory.nbytes)]),
             remote_fw_dram=RemoteFWDramOptions(eager_ctrl_connect=False),
         ),
@@ -58,4 +61,4 @@ def running(policy: Any = None, blocks: int = 64) -> Iterator[Any]:
         yield kvcr
     finally:
         kvcr.close()
-        del memory
+        del memory, engine

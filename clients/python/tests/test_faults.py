@@ -122,6 +122,7 @@ def test_restarted(stopped: Daemon) -> None:
         until(lambda: client.ping())
         stopped.kill()
         stopped.start()  # nobody has noticed
+        client._link.connected_at -= 60  # it had been in order for long: another is made at once
         client.submit_hint(fetch(1, 2), "r")
         assert client.status("r").hashes == 2
 

@@ -34,7 +34,7 @@ const (
 // ChildError tells that a [Compiler]'s child did not do its work. A module that wazero
 // refuses is no ChildError, nor is a guest that fails its trial. What the module is to
 // blame for is a *runtime.LoadError as well, with a rule such as compile/wall: what the
-// child was at (admission, compile, trial), and the reason.
+// child was at (start, admission, compile, trial), and the reason.
 type ChildError struct {
 	Reason ChildReason
 	Msg    string
@@ -50,10 +50,14 @@ func (e *ChildError) Unwrap() (all []error) {
 		all = append(all, e.Err)
 	}
 	switch e.Reason {
-	case ChildWall, ChildCPU, ChildMemory, ChildKilled:
-		if e.stage != "" {
-			all = append(all, &runtime.LoadError{Problems: []runtime.Problem{{Rule: string(e.stage) + "/" + string(e.Reason), Msg: e.Msg}}})
+	case ChildKilled:
+		if e.stage == "" {
+			return all // before it knew of the module
 		}
+		fallthrough
+	case ChildWall, ChildCPU, ChildMemory:
+		rule := string(cmp.Or(e.stage, "start")) + "/" + string(e.Reason)
+		all = append(all, &runtime.LoadError{Problems: []runtime.Problem{{Rule: rule, Msg: e.Msg}}})
 	}
 	return all
 }
@@ -96,6 +100,9 @@ func (c *Compiler) spawn(ctx context.Context, j job, code, task []byte) (r reply
 		if ctx.Err() != nil {
 			return r, context.Cause(ctx)
 		}
+		if limited.Err() != nil {
+			return r, wallError(wall, "")
+		}
 		return r, &ChildError{Reason: ChildMissing, Err: err, Msg: fmt.Sprintf("start the compiler's child: %v: name a program that this user can run", err)}
 	}
 	waitErr := cmd.Wait()
@@ -105,7 +112,7 @@ func (c *Compiler) spawn(ctx context.Context, j job, code, task []byte) (r reply
 	r, at, readErr := replies(out.b)
 	switch {
 	case waitErr != nil && context.Cause(limited) == errWall:
-		return reply{}, &ChildError{Reason: ChildWall, stage: at, Err: errWall, Msg: at.String() + fmt.Sprintf(" takes longer than %v: simplify the module, or raise the compiler's wall limit if you trust it", wall)}
+		return reply{}, wallError(wall, at)
 	case waitErr != nil:
 		return reply{}, c.died(cmd, waitErr, j, at, log.String())
 	case !r.Done:
@@ -162,6 +169,10 @@ func memoryError(j job, at stage, err error) error {
 	return &ChildError{Reason: ChildMemory, stage: at, Err: err, Msg: at.String() + fmt.Sprintf(" takes more than %d bytes of memory: simplify the module, or raise the compiler's memory limit if you trust it", j.Memory)}
 }
 
+func wallError(wall time.Duration, at stage) error {
+	return &ChildError{Reason: ChildWall, stage: at, Err: errWall, Msg: at.String() + fmt.Sprintf(" takes longer than %v: simplify the module, or raise the compiler's wall limit if you trust it", wall)}
+}
+
 // died says why a child ended without an answer.
 func (c *Compiler) died(cmd *exec.Cmd, err error, j job, at stage, log string) error {
 	state := cmd.ProcessState
@@ -176,7 +187,7 @@ func (c *Compiler) died(cmd *exec.Cmd, err error, j job, at stage, log string) e
 	case strings.Contains(log, cpuSign), killedBySystem(state) && state.UserTime()+state.SystemTime() >= time.Duration(j.CPU)*900*time.Millisecond:
 		return &ChildError{Reason: ChildCPU, stage: at, Err: err, Msg: at.String() + fmt.Sprintf(" takes more than %d s of CPU time: simplify the module, or raise the compiler's CPU limit if you trust it", j.CPU)}
 	case killedBySystem(state):
-		return &ChildError{Reason: ChildKilled, Err: err, Msg: "the compiler's child was killed from outside: see whether the system ran out of memory, and load the module again"}
+		return &ChildError{Reason: ChildKilled, stage: at, Err: err, Msg: "the compiler's child was killed from outside: see whether the system ran out of memory, and load the module again"}
 	}
 	return &ChildError{Reason: ChildKilled, stage: at, Err: err, Msg: fmt.Sprintf("the compiler's child ended with %v: %s: keep the module, it may show a defect of the engine", err, first)}
 }

@@ -39,11 +39,8 @@ func appendMsgpack(dst []byte, base abi.Base, n abi.Node) (_ []byte, err *Encode
 		dst = appendMsgpackExtHead(dst, n.Len)
 		return append(append(dst, n.Ext), base.Bytes(n)...), nil
 	case abi.TagU64s:
-		dst = appendMsgpackArrayHead(dst, n.Len)
-		for i := range n.Len {
-			dst = appendMsgpackUint(dst, base.U64At(n, i))
-		}
-		return dst, nil
+		off := uint32(n.Val)
+		return appendMsgpackU64s(appendMsgpackArrayHead(dst, n.Len), base[off:off+8*n.Len]), nil
 	case abi.TagArray:
 		dst = appendMsgpackArrayHead(dst, n.Len)
 		for i := range n.Len {
@@ -82,6 +79,25 @@ func appendMsgpackUint(dst []byte, v uint64) []byte {
 		return binary.BigEndian.AppendUint32(append(dst, mpUint32), uint32(v))
 	}
 	return binary.BigEndian.AppendUint64(append(dst, mpUint64), v)
+}
+
+// appendMsgpackU64s appends the integers of a run. Nearly all are block hashes, which take
+// nine bytes: room for these is made at once.
+func appendMsgpackU64s(dst, run []byte) []byte {
+	at := len(dst)
+	dst = extend(dst, len(run)/8*9)
+	for ; len(run) >= 8; run = run[8:] {
+		v := binary.LittleEndian.Uint64(run)
+		if v <= math.MaxUint32 {
+			at = len(appendMsgpackUint(dst[:at], v))
+			continue
+		}
+		b := (*[9]byte)(dst[at:])
+		b[0] = mpUint64
+		binary.BigEndian.PutUint64(b[1:], v)
+		at += 9
+	}
+	return dst[:at]
 }
 
 func appendMsgpackInt(dst []byte, v int64) []byte {

@@ -1,6 +1,7 @@
 ;; A policy that answers one action, demo.lineage, whose block_hashes are the session's
-;; first path on the selected worker (whose id is an integer). The host writes the path to
-;; where the answer needs it. What the index refuses with, it refuses with.
+;; first path on the selected worker (whose id is an integer), or for a retry (attempt is
+;; not 0) how many those are. The host writes the path to where the answer needs it. What
+;; the index refuses with, it refuses with.
 (module
   (import "kvrt_session" "lineage" (func $lineage (param i32 i32 i32 i32 i64 i32 i32 i32) (result i64)))
   (memory (export "memory") 4)
@@ -30,9 +31,15 @@
     (if (i32.eqz (i32.load (i32.const 0x110fc))) (then (return (i64.const 0))))
     (local.set $n (i32.load (i32.const 0x1110c)))
     ;; the first path begins behind the table of paths, eight bytes for each
+    (i32.store8 (i32.const 0x110e8) (i32.const 11))
     (i32.store (i32.const 0x110f0) (i32.add (i32.const 128) (i32.load (i32.const 0x11108))))
     (i32.store (i32.const 0x110ec) (local.get $n))
     (local.set $size (i32.add (i32.const 128) (i32.wrap_i64 (local.get $got))))
+    (if (i32.load offset=24 (local.get $frame)) (then
+      (i32.store8 (i32.const 0x110e8) (i32.const 3))
+      (i32.store (i32.const 0x110f0) (local.get $n))
+      (i32.store (i32.const 0x110ec) (i32.const 0))
+      (local.set $size (i32.const 128))))
     (i32.store (i32.const 0x11078) (local.get $size))
     (i32.store (i32.const 0x1102c) (i32.add (local.get $size) (i32.const 80)))
     (i32.store (i32.const 0x11014) (i32.add (local.get $size) (i32.const 80)))

@@ -98,11 +98,11 @@ func (t *trace) turn(show func(Event)) {
 	show(e)
 	k.stored = len(k.chain)
 	if t.removed && t.rng.IntN(4) == 0 {
-		from := k.stored - 1 - t.rng.IntN(min(k.stored-1, 16)+1)
+		from := max(k.stored-1-t.rng.IntN(16), len(t.systems[0])) // what many share is used
+		if from >= k.stored {
+			return
+		}
 		show(Event{Op: OpRemoved, Worker: k.worker, Tier: TierGPU, Hashes: k.chain[from:k.stored]})
 		k.chain, k.stored = k.chain[:from], from
-		if from == 0 {
-			k.turns = 0
-		}
 	}
 }

@@ -65,12 +65,14 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 	return m, nil
 }
 
-// limits are admission's, with room for what rewriting adds to a module.
+// limits are admission's, with room for what rewriting adds to a module and for what an
+// operator may grant. What is compiled was admitted under the guest's own limits.
 func limits() admit.Limits {
 	l := admit.Limits{}.WithDefaults()
 	for _, field := range []*int{&l.ModuleBytes, &l.FunctionBytes, &l.CodeBytes, &l.Locals, &l.Types, &l.Globals, &l.Exports} {
 		*field *= 4
 	}
+	l.TableElements = 1 << 24
 	return l
 }
 

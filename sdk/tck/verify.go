@@ -128,8 +128,8 @@ func (k *Kit) Verify(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (
 // asks before it runs a guest itself: a guest may break the rules of the probes and be
 // loaded.
 //
-// The cases are about the module: they get no parameters but their own, and the fuel and
-// memory that the manifest asks for, or more memory where spec has more.
+// The cases are about the module: they get no parameters but their own, and the limits
+// that the manifest asks for, or larger ones of spec that the guest may need to start.
 //
 // The error is none of the guest's.
 func (k *Kit) Trial(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (*Report, error) {
@@ -148,11 +148,25 @@ func (k *Kit) Trial(ctx context.Context, spec runtime.GuestSpec, cases fs.FS) (*
 	if err := k.compare(ctx, r, spec, own); err != nil {
 		return r, err
 	}
-	spec.Parameters = nil
-	if spec.Limits = (runtime.Limits{}); r.Limits.Memory > runtime.MaxMemory {
-		spec.Limits.Memory = r.Limits.Memory
-	}
+	spec.Parameters, spec.Limits = nil, larger(spec.Limits)
 	return r, r.runCases(ctx, k, spec, own)
+}
+
+// larger keeps of what the operator says of a guest what it may not start without.
+func larger(l runtime.Limits) (kept runtime.Limits) {
+	if l.Memory > runtime.MaxMemory {
+		kept.Memory = l.Memory
+	}
+	if l.InitFuel > runtime.DefaultInitFuel {
+		kept.InitFuel = l.InitFuel
+	}
+	if l.TableElements > abi.DefaultTableElements {
+		kept.TableElements = l.TableElements
+	}
+	if l.CallDepth > abi.DefaultCallDepth {
+		kept.CallDepth = l.CallDepth
+	}
+	return kept
 }
 
 // readCases reads the case files that there are.

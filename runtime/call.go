@@ -39,6 +39,9 @@ type Call struct {
 	logDropped uint64
 	program    program
 
+	patience    context.Context // nil until a host function asks for it
+	endPatience context.CancelFunc
+
 	timer   *time.Timer
 	done    chan struct{}
 	expired atomic.Bool
@@ -65,7 +68,7 @@ func NewCall(cfg CallConfig) *Call {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	limits := cfg.Limits.withDefaults(0, 0)
-	c := newCall(&Runtime{log: cfg.Log, started: time.Now()}, cfg.Guest, &limits, nil)
+	c := newCall(&Runtime{log: cfg.Log, started: time.Now(), cfg: Config{Patience: defaultPatience}}, cfg.Guest, &limits, nil)
 	c.begin(cfg.Identity, 0)
 	c.context = cfg.Context
 	c.wall, c.mono = cfg.Wall, cfg.Monotonic
@@ -270,6 +273,7 @@ func (c *Call) commit() (reason abi.Reason, detail string) {
 		c.effect = nil
 		reason, detail = e.Commit()
 	}
+	c.settle()
 	return reason, detail
 }
 
@@ -280,4 +284,5 @@ func (c *Call) drop() {
 		c.effect = nil
 		e.Drop()
 	}
+	c.settle()
 }

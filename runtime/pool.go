@@ -20,12 +20,13 @@ const (
 
 // slot holds one instance. Padding keeps neighbours out of each other's cache lines.
 type slot struct {
-	state atomic.Uint32
-	_     [60]byte
-	inst  *instance
-	past  history
-	stats slotStats
-	_     [64]byte
+	state   atomic.Uint32
+	watched atomic.Uint32 // by the watch over calls that do not end
+	_       [56]byte
+	inst    *instance
+	past    history
+	stats   slotStats
+	_       [64]byte
 }
 
 // pool is the instances of one guest. Acquire and release take no lock while an
@@ -41,6 +42,8 @@ type pool struct {
 	closed   chan struct{}
 
 	unavailable atomic.Uint64
+	stalls      atomic.Uint64 // calls that did not end in time
+	stuck       atomic.Int32  // slots that they hold
 	quarantine  quarantine
 	wake        chan struct{} // the rester; nil when the guest has no kvrt_idle
 
@@ -133,6 +136,7 @@ func (p *pool) await(start uint32, wait time.Duration) (*slot, bool) {
 // release gives an instance back. When the guest is being drained meanwhile, the
 // releaser or the drainer closes it: each looks after it has written.
 func (p *pool) release(s *slot) {
+	s.unwatch()
 	state := slotFree
 	if p.wake != nil && s.inst.due(&p.guest.limits) {
 		state = p.rest(s)
@@ -161,6 +165,7 @@ func (p *pool) poison(s *slot) {
 // replace puts the spare in the place of an instance that is used up, or else a new one
 // as soon as it is ready. The old one is closed afterwards, off the caller's path.
 func (p *pool) replace(s *slot) {
+	s.unwatch()
 	old := s.inst
 	p.open.Add(1) // the renewal below; s itself is still open
 	if !p.fill(s) {
@@ -276,6 +281,9 @@ func (p *pool) why() string {
 	if p.quarantine.on(p.guest.runtime) {
 		return "the guest is quarantined: half of its last calls trapped"
 	}
+	if int(p.stuck.Load()) == len(p.slots) {
+		return "every instance is held by a call that does not end"
+	}
 	return "no instance was free in time"
 }
 
@@ -351,6 +359,7 @@ func (p *pool) stats(g *GuestStats) {
 		g.merge(&p.last[i])
 		g.MemoryBytes += p.memory[i]
 	}
+	g.Stuck, g.Stalls = int(p.stuck.Load()), p.stalls.Load()
 	g.ReservedBytes = p.guest.reserved
 	g.Instances, g.Idle = len(p.slots), p.idleStats
 	g.Unavailable = p.unavailable.Load()

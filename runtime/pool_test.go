@@ -250,3 +250,38 @@ func TestWarnOnceIsBounded(t *testing.T) {
 		t.Fatalf("%v allocations for a known warning", n)
 	}
 }
+
+// TestWatch: an instance that one call holds from one look to the next is stuck until
+// it is given back, whichever way; one that is held at both looks by two calls is not.
+func TestWatch(t *testing.T) {
+	p, _ := newFakePool(t, 2)
+	look := func(stuck int, stalls uint64) {
+		t.Helper()
+		p.watch()
+		var st GuestStats
+		if p.stats(&st); st.Stuck != stuck || st.Stalls != stalls {
+			t.Errorf("%d stuck after %d stalls, want %d and %d", st.Stuck, st.Stalls, stuck, stalls)
+		}
+	}
+	for _, giveBack := range []func(*slot){p.release, p.poison} {
+		before := p.stalls.Load()
+		s, _ := p.acquire(0, time.Second)
+		look(0, before)
+		giveBack(s)
+		s, _ = p.acquire(0, time.Second)
+		look(0, before)
+		look(1, before+1)
+		look(1, before+1)
+		other, _ := p.acquire(0, time.Second)
+		p.watch()
+		p.watch()
+		if why := p.why(); why != "every instance is held by a call that does not end" {
+			t.Error(why)
+		}
+		p.release(other)
+		giveBack(s)
+		look(0, before+2)
+	}
+	p.drain()
+	<-p.closed
+}

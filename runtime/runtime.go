@@ -32,6 +32,9 @@ type Config struct {
 	StripRequestHints bool
 	// Wait is how long a call waits for a free instance. Default 5 ms.
 	Wait time.Duration
+	// Patience is how long host functions may make one call wait, when they ask as
+	// [Call.Patience] wants it. Default 50 ms.
+	Patience time.Duration
 	// Memory is what the instances of all guests may come to in bytes, linear memory and
 	// tables at their limits: of each guest all instances and one spare. A guest that would
 	// not fit is refused; one that is being replaced counts until its last call has ended.
@@ -68,7 +71,13 @@ type Runtime struct {
 	failed  atomic.Uint64
 	retired []*guest // drained, not seen closed yet
 	closed  bool
+
+	watching bool          // somebody looks after calls that do not end
+	closing  chan struct{} // to tell him
+	watched  chan struct{} // closed when he has left
 }
+
+const defaultPatience = 50 * time.Millisecond
 
 // shard counts what belongs to no guest; a Response always counts in the same one.
 type shard struct {
@@ -98,10 +107,13 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Patience <= 0 {
+		cfg.Patience = defaultPatience
+	}
 	if cfg.Memory == 0 {
 		cfg.Memory = defaultBudget()
 	}
-	r := &Runtime{cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
+	r := &Runtime{closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {
 			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())
@@ -248,6 +260,10 @@ func (r *Runtime) offer(ctx context.Context, specs []GuestSpec) error {
 	}
 	r.current.Store(next)
 	r.swaps.Add(1)
+	if !r.watching {
+		r.watching = true
+		go r.watchOver()
+	}
 	for _, g := range old.guests {
 		if slices.Contains(next.guests, g) {
 			continue
@@ -344,6 +360,10 @@ func (gen *generation) handler(actionType []byte) (id int32, known bool) {
 func (r *Runtime) Close(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.closed && r.watching {
+		close(r.closing)
+		<-r.watched
+	}
 	r.closed = true
 	if old := r.current.Swap(nil); old != nil {
 		for _, g := range old.guests {

@@ -84,6 +84,8 @@ type GuestStats struct {
 
 	Instances   int    // configured
 	Vacant      int    // trapped and not replaced yet
+	Stuck       int    // held by a call that has not ended for a second or more
+	Stalls      uint64 // how often that came about
 	Unavailable uint64 // calls that found no free instance in time, or the guest quarantined
 	Quarantined bool   // callers are kept away for a while, since half of the calls trapped
 	Quarantines uint64 // how often that came about

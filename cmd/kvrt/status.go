@@ -66,6 +66,11 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 			line("quarantined", "%s, for %s yet: half of its last calls trapped; swap in a good one, or resume it", cell(g.Name), time.Duration(g.QuarantineMS)*time.Millisecond)
 		}
 	}
+	for i := range s.Guests {
+		if g := &s.Guests[i]; g.Stuck > 0 {
+			line("stuck", "%s: %d of %d instances are held by calls that do not end", cell(g.Name), g.Stuck, g.Instances)
+		}
+	}
 	switch r := s.Reload; {
 	case r.Time.IsZero():
 		line("last reload", "none")

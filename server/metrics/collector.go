@@ -90,6 +90,7 @@ func add(g, o *runtime.GuestStats) {
 	g.LogDropped += o.LogDropped
 	g.Fuel += o.Fuel
 	g.Unavailable += o.Unavailable
+	g.Stalls += o.Stalls
 	g.Quarantines += o.Quarantines
 	for i, n := range o.Rejected {
 		g.Rejected[i] += n
@@ -168,7 +169,9 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 		quarantined = 1
 	}
 	out.gauge(d.quarantined, quarantined, name)
-	out.gauge(d.instances, float64(t.now.Instances-t.now.Vacant), name, "ready")
+	out.gauge(d.instances, float64(t.now.Instances-t.now.Vacant-t.now.Stuck), name, "ready")
+	out.gauge(d.instances, float64(t.now.Stuck), name, "stuck")
+	out.counter(d.stalls, s.Stalls, name)
 	out.gauge(d.instances, float64(t.now.Vacant), name, "vacant")
 	out.gauge(d.memory, float64(t.now.MemoryBytes), name)
 	out.ch <- &durations{desc: d.durations, labels: prometheus.MakeLabelPairs(d.durations, []string{name}), counts: s.Durations}

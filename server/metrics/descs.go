@@ -8,6 +8,7 @@ type descs struct {
 	dispatches, malformed, unrouted, swaps                               *prometheus.Desc
 	calls, results, traps, durations, fuel                               *prometheus.Desc
 	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
+	stalls                                                               *prometheus.Desc
 	budget, reserved, idles, idleFuel, idleTraps, idleTime               *prometheus.Desc
 	connections, opened, frames, oneway, errors                          *prometheus.Desc
 	bytesIn, bytesOut, buffered, reloadOK, reloadTime                    *prometheus.Desc
@@ -40,8 +41,9 @@ func newDescs() (d descs) {
 		{&d.unavailable, "unavailable_total", "Calls that found no free instance of a guest in time, or the guest quarantined.", []string{"guest"}},
 		{&d.quarantines, "quarantines_total", "How often a guest was taken out of service because half of its calls trapped.", []string{"guest"}},
 		{&d.quarantined, "quarantined", "1 while a guest is out of service because half of its calls trapped.", []string{"guest"}},
-		{&d.instances, "instances", "Instances of a guest; vacant ones have trapped and are being replaced.", []string{"guest", "state"}},
+		{&d.instances, "instances", "Instances of a guest; vacant ones have trapped and are being replaced, stuck ones are held by a call that has not ended for a second or more.", []string{"guest", "state"}},
 		{&d.memory, "guest_memory_bytes", "Linear memory of all instances of a guest.", []string{"guest"}},
+		{&d.stalls, "stalls_total", "Calls that did not end for a second or more: a host function blocks.", []string{"guest"}},
 		{&d.budget, "guest_memory_budget_bytes", "What the instances of all guests may come to, at their limits.", nil},
 		{&d.reserved, "guest_memory_reserved_bytes", "What the instances of the guests that are loaded, or being replaced, may come to.", nil},
 		{&d.idles, "idle_calls_total", "Calls of a guest's kvrt_idle, in which it collects its garbage.", []string{"guest"}},

@@ -67,6 +67,9 @@ func (c *Composition) Offer(f *Frame, i int, policy string) (abi.Reason, string)
 	if reason, detail := a.Fault(); reason != abi.ReasonNone {
 		return reason, detail
 	}
+	if len(a.Version) == 0 {
+		a.Version = nil
+	}
 	if !c.capable(a.Type) {
 		return abi.ReasonUnsupportedActionType, "the selected worker does not have " + string(a.Type) + " among its capabilities"
 	}

@@ -45,8 +45,14 @@ func (c *Check) Reset(t Target) {
 
 // Add judges one more action and, when it keeps to the rules, counts it: ReasonNone and
 // "". Otherwise it says why the target would refuse it, and the action leaves no trace.
-// An empty version is no version, which counts as 1.0.
+// A nil version is no version, which counts as 1.0.
 func (c *Check) Add(typ, version []byte, base abi.Base, payload abi.Node) (abi.Reason, string) {
+	switch string(typ) {
+	case "kv.fetch", "kv.retain":
+		if payload.Tag == abi.TagAbsent {
+			return abi.ReasonMalformedAction, "payload is missing"
+		}
+	}
 	switch string(typ) {
 	case "kv.fetch":
 		if c.fetches > 0 && !c.target.ManyFetches {
@@ -86,26 +92,29 @@ func (c *Check) Keep(typ, version []byte, base abi.Base, payload abi.Node) {
 // majorOne tells whether a version's major part is 1, in ASCII digits. No version counts
 // as 1.0.
 func majorOne(version []byte) bool {
-	if len(version) == 0 {
+	if version == nil {
 		return true
 	}
 	major, _, _ := bytes.Cut(version, []byte{'.'})
-	one := false
-	for _, c := range major {
-		if c-'0' > 9 || one {
-			return false
-		}
-		one = c == '1'
-		if c > '1' {
+	last := len(major) - 1
+	for i, c := range major {
+		if c != '0' && (c != '1' || i < last) {
 			return false
 		}
 	}
-	return one
+	return last >= 0 && major[last] == '1'
+}
+
+// plainVersion tells whether a version is digits with at most one dot part. No version is.
+func plainVersion(version []byte) bool {
+	major, minor, dot := bytes.Cut(version, []byte{'.'})
+	digits := func(b []byte) bool { return !bytes.ContainsFunc(b, func(c rune) bool { return c < '0' || c > '9' }) }
+	return digits(major) && digits(minor) && (!dot || len(minor) > 0)
 }
 
 // CheckFetch judges a kv.fetch by itself: version and payload.
 func CheckFetch(version []byte, base abi.Base, payload abi.Node) (abi.Reason, string) {
-	if !majorOne(version) {
+	if !majorOne(version) || !plainVersion(version) {
 		return abi.ReasonUnsupportedActionVersion, "unsupported kv.fetch action_version '" + string(version) + "'"
 	}
 	invalid := func(detail string) (abi.Reason, string) { return abi.ReasonInvalidPayload, detail }

@@ -23,11 +23,15 @@ func added(t *testing.T, c *hint.Check, actions ...string) string {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
+		var v []byte // nil: the action has none
+		if version != "" {
+			v = []byte(version)
+		}
 		if keep {
-			c.Keep([]byte(typ[1:]), []byte(version), base, root)
+			c.Keep([]byte(typ[1:]), v, base, root)
 			continue
 		}
-		reason, detail := c.Add([]byte(typ), []byte(version), base, root)
+		reason, detail := c.Add([]byte(typ), v, base, root)
 		if (reason == abi.ReasonNone) != (detail == "") {
 			t.Errorf("%s: %v %q", a, reason, detail)
 		}
@@ -70,6 +74,8 @@ func TestCheckAlone(t *testing.T) {
 		{`kv.fetch 10 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '10'"},
 		{`kv.fetch v1 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version 'v1'"},
 		{`kv.fetch .1 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '.1'"},
+		{`kv.fetch 1.0.0 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '1.0.0'"},
+		{`kv.fetch 1. {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '1.'"},
 		{`kv.fetch 0 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '0'"},
 		{`kv.fetch ١.0 {"block_hashes":[1]}`, "unsupported_action_version: unsupported kv.fetch action_version '١.0'"},
 

@@ -50,6 +50,8 @@ class Passage:
     actions_rejected: int = 0
     malformed: int = 0
     """They raised ValueError before anybody was asked to execute them."""
+    silenced: int = 0
+    """What raised ValueError, here or in the executor, and was logged instead: quiet."""
 
 
 class Guard:
@@ -62,12 +64,14 @@ class Guard:
         *,
         without_daemon: str = "drop",
         fetch_only: bool = True,
+        quiet: bool = False,
         claims: Retained | None = None,
     ) -> None:
         """without_daemon: "drop" hands nothing on that was not judged, "pass" everything.
 
         fetch_only: an envelope without an accepted kv.fetch is not handed on, since KVCR raises
-        ValueError for one. claims: where accepted kv.retain and kv.evict are noted for a cache policy.
+        ValueError for one. quiet: a ValueError is logged and counted instead of raised, for a scheduler
+        that does not expect one. claims: where accepted kv.retain and kv.evict are noted for a cache policy.
         """
         if without_daemon not in ("drop", "pass"):
             raise ValueError(f"without_daemon must be drop or pass, not {without_daemon!r}")
@@ -76,6 +80,7 @@ class Guard:
         self._client = client
         self._pass = without_daemon == "pass"
         self._fetch_only = fetch_only
+        self._quiet = quiet
         self._claims = retained if claims is None else claims
         self._passage = Passage()
         self._lock = threading.Lock()
@@ -89,6 +94,15 @@ class Guard:
 
         Raises what the executor raises, and ValueError for a malformed envelope.
         """
+        try:
+            self._judge(hints, request_id)
+        except ValueError as e:
+            if not self._quiet:
+                raise
+            self._count(silenced=1)
+            self._warn("envelope", "ValueError", str(e))
+
+    def _judge(self, hints: Any, request_id: str | None) -> None:
         try:
             reply = self._client.submit(hints, request_id, forward=True)
             forward = reply.forward if reply.ok else None
@@ -118,6 +132,10 @@ class Guard:
         self._discard(request_id)
 
     @property
+    def client(self) -> Client | NullClient:
+        return self._client
+
+    @property
     def passage(self) -> Passage:
         return self._passage
 
@@ -132,10 +150,13 @@ class Guard:
                 "hint rejected: request %s, action %s, %s@%s: %s: %s",
                 request_id, r.action_id, r.action_type, r.action_version, r.reason, r.detail,
             )  # fmt: skip
-            key = (r.action_type[:64], r.reason)
-            if key not in self._warned and len(self._warned) < _WARNINGS:
-                self._warned.add(key)
-                log.warning("a %s hint was rejected, %s: %s; others like it are logged at debug", *key, r.detail)
+            self._warn(r.action_type[:64], r.reason, r.detail)
+
+    def _warn(self, kind: str, reason: str, detail: str) -> None:
+        """Once for each kind and reason."""
+        if (kind, reason) not in self._warned and len(self._warned) < _WARNINGS:
+            self._warned.add((kind, reason))
+            log.warning("a %s was rejected, %s: %s; others like it are logged at debug", kind, reason, detail)
 
 
 def _accepted(reply: Reply, forward: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:

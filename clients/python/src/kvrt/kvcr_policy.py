@@ -23,13 +23,13 @@ _TOP = 1000
 _YIELD = 64
 
 
-def block_hash(key: bytes) -> int:
-    """The block hash in a KVCR key: the low 64 bits, which is what engines put into hints."""
-    return int.from_bytes(key[-8:], "big")
-
-
-class _Claims:
+class Claims:
     """In front of a policy of KVCR's."""
+
+    @staticmethod
+    def block_hash(key: bytes) -> int:
+        """The block hash in a key of KVCR's: what a hint says of the block. Engines have other keys."""
+        return int.from_bytes(key[-8:], "big")
 
     def __init__(self, claims: Retained | None = None) -> None:
         super().__init__()
@@ -38,27 +38,27 @@ class _Claims:
 
     def eviction_score(self, meta: Any, source: Any) -> float:
         score: float = super().eviction_score(meta, source)  # type: ignore[misc]
-        priority = self._claims.priority(block_hash(meta.block_key))
+        priority = self._claims.priority(self.block_hash(meta.block_key))
         if priority is None or priority == 0:
             return score
         return score - _STEP if priority == EVICT else score + _STEP * min(priority, _TOP)
 
     def decide_eviction(self, meta: Any, source: Any) -> Any:
         """Keeps a block whose claim came after its score did; asked often enough, it yields."""
-        if (self._claims.priority(block_hash(meta.block_key)) or 0) > 0 and self._kept < _YIELD:
+        if (self._claims.priority(self.block_hash(meta.block_key)) or 0) > 0 and self._kept < _YIELD:
             self._kept += 1
             return (PlacementAction.KEEP, None)
         self._kept = 0
         return super().decide_eviction(meta, source)  # type: ignore[misc]
 
     def on_remove(self, meta: Any) -> None:
-        self._claims.forget(block_hash(meta.block_key))
+        self._claims.forget(self.block_hash(meta.block_key))
         super().on_remove(meta)  # type: ignore[misc]
 
 
-class Policy(_Claims, LRUPolicy):  # type: ignore[misc]
+class Policy(Claims, LRUPolicy):  # type: ignore[misc]
     """KVCR's LRUPolicy, with claims."""
 
 
-class G3Policy(_Claims, G3LRUPolicy):  # type: ignore[misc]
+class G3Policy(Claims, G3LRUPolicy):  # type: ignore[misc]
     """KVCR's G3LRUPolicy, with claims."""

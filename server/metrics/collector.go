@@ -95,6 +95,10 @@ func add(g, o *runtime.GuestStats) {
 	for i, n := range o.Rejected {
 		g.Rejected[i] += n
 	}
+	g.Emitted += o.Emitted
+	for i, n := range o.Dropped {
+		g.Dropped[i] += n
+	}
 	for i, n := range o.Traps {
 		g.Traps[i] += n
 	}
@@ -133,6 +137,8 @@ func (c *collector) collectRuntime(out sink) {
 	out.gauge(d.guests, float64(s.Guests))
 	out.counter(d.dispatches, s.Dispatches)
 	out.counter(d.malformed, s.Malformed)
+	out.counter(d.formulations, s.Formulations)
+	out.counter(d.badContexts, s.MalformedContexts)
 	out.counter(d.swaps, s.Swaps, "ok")
 	out.counter(d.swaps, s.FailedSwaps, "refused")
 	out.gauge(d.budget, float64(s.MemoryBudget))
@@ -150,6 +156,12 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 	out.counter(d.results, s.Accepted, name, abi.StatusAccepted.String(), "")
 	for reason, n := range byReason(&s.Rejected) {
 		out.counter(d.results, n, name, abi.StatusRejected.String(), reason)
+	}
+	if s.Emitted > 0 {
+		out.counter(d.emitted, s.Emitted, name)
+	}
+	for reason, n := range byReason(&s.Dropped) {
+		out.counter(d.left, n, name, reason)
 	}
 	for i, kind := range server.TrapKinds() {
 		out.counter(d.traps, s.Traps[i], name, kind)

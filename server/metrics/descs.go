@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type descs struct {
 	build, generation, guests, guestInfo                                 *prometheus.Desc
 	dispatches, malformed, unrouted, swaps                               *prometheus.Desc
+	formulations, badContexts, emitted, left                             *prometheus.Desc
 	calls, results, traps, durations, fuel                               *prometheus.Desc
 	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
 	stalls                                                               *prometheus.Desc
@@ -31,6 +32,10 @@ func newDescs() (d descs) {
 		{&d.dispatches, "dispatches_total", "Envelopes that were dispatched, malformed ones included.", nil},
 		{&d.malformed, "malformed_total", "Envelopes that were malformed: no handler ran.", nil},
 		{&d.unrouted, "unrouted_total", "Actions that were rejected before they reached a guest.", []string{"reason"}},
+		{&d.formulations, "formulations_total", "Routing contexts that went through the policies, malformed ones included.", nil},
+		{&d.badContexts, "malformed_contexts_total", "Routing contexts that were malformed: no policy ran.", nil},
+		{&d.emitted, "policy_actions_total", "Actions of a policy that went into envelopes.", []string{"guest"}},
+		{&d.left, "policy_actions_dropped_total", "Actions of a policy that were left out of envelopes.", []string{"guest", "reason"}},
 		{&d.swaps, "swaps_total", "Changes of the guests: loads, swaps, rollbacks, unloads, reloads.", []string{"result"}},
 		{&d.calls, "calls_total", "Calls of a guest.", []string{"guest"}},
 		{&d.results, "results_total", "Results of a guest's calls. Accepted ones have no reason.", []string{"guest", "status", "reason"}},

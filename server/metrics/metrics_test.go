@@ -60,17 +60,23 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	g.apply(guest(t, "1.0.0"))
+	g.serve()
+	return g
+}
+
+// serve puts a server in front of the runtime.
+func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Socket: filepath.Join(t.TempDir(), "s"), Version: "1.2.3",
+	var err error
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err
 		}})
 	if err != nil {
-		t.Fatal(err)
+		g.t.Fatal(err)
 	}
-	t.Cleanup(func() { g.rt.Close(context.Background()) })
-	return g
+	g.t.Cleanup(func() { g.rt.Close(context.Background()) })
 }
 
 func (g *rig) apply(specs ...runtime.GuestSpec) {

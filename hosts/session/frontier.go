@@ -91,14 +91,24 @@ func (t *sessions) drop(s *session) {
 	sh.Unlock()
 }
 
-// advance records that a session has the path to a position on a worker, and tells
-// whether that is news. s may be nil: then the session begins.
-func (x *Index) advance(s *session, id string, w hint.Worker, at position) (*session, bool) {
-	fresh := s == nil
-	if fresh {
-		s = &session{id: strings.Clone(id)}
-		s.fronts.Store(new([]*frontier))
+// begin makes a session. It is entered in the tables when it has a frontier.
+func begin(e *Event) *session {
+	s := &session{id: strings.Clone(e.Session)}
+	s.fronts.Store(new([]*frontier))
+	return s
+}
+
+// own binds a session that has no owner to a tenant, if there is one.
+func (s *session) own(tenant string) {
+	if tenant != "" && s.tenant.Load() == nil {
+		tenant = strings.Clone(tenant)
+		s.tenant.Store(&tenant)
 	}
+}
+
+// advance records that a session has the path to a position on a worker, and tells
+// whether that is news.
+func (x *Index) advance(s *session, w hint.Worker, at position) bool {
 	b := x.workers[w]
 	gone := x.scratch.moved[:0]
 	for _, f := range *s.fronts.Load() {
@@ -106,7 +116,7 @@ func (x *Index) advance(s *session, id string, w hint.Worker, at position) (*ses
 			continue
 		}
 		if at.holds(f.at) {
-			return s, false
+			return false
 		}
 		if f.at.holds(at) {
 			gone = append(gone, f)
@@ -122,11 +132,7 @@ func (x *Index) advance(s *session, id string, w hint.Worker, at position) (*ses
 	}
 	x.swap(s, gone, x.link(s, b, at))
 	x.scratch.moved = gone[:0]
-	if fresh {
-		x.sessions.put(s)
-		x.counts.sessions.Add(1)
-	}
-	return s, true
+	return true
 }
 
 // link makes a frontier and enters it in the lists of its segment and worker.

@@ -151,11 +151,10 @@ func (x *Index) Lineage(out *Paths, q Query) error {
 		if f.worker.key != q.Worker {
 			continue
 		}
-		switch {
-		case !q.HasAnchor:
+		if !q.HasAnchor {
 			out.add(f.at, f.at.depth())
-		case anchor.holds(f.at):
-			out.add(f.at, f.at.depth()-anchor.depth()+1)
+		} else if n, ok := f.at.since(anchor); ok {
+			out.add(f.at, n)
 		}
 	}
 	return nil

@@ -72,13 +72,21 @@ func (p position) pin() *pin { return &p.seg.run.Load().pins[p.off] }
 
 // holds tells whether p is q or an ancestor of it.
 func (p position) holds(q position) bool {
-	for q.seg != nil {
-		if q.seg == p.seg {
-			return p.off <= q.off
+	_, ok := q.since(p)
+	return ok
+}
+
+// since is how many blocks lie from q to p, both included. It is false when q is not on
+// the path to p. It does not depend on what hangs above q, which may be grafted meanwhile.
+func (p position) since(q position) (n int, ok bool) {
+	for p.seg != nil {
+		if p.seg == q.seg {
+			return n + int(p.off) - int(q.off) + 1, p.off >= q.off
 		}
-		q = q.up()
+		n += int(p.off) + 1
+		p = p.up()
 	}
-	return false
+	return 0, false
 }
 
 // depth is how many blocks the path to p has.

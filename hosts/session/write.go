@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"strings"
 	"sync/atomic"
 
 	"github.com/kvrt/kvrt/abi"
@@ -40,6 +39,9 @@ func (x *Index) Apply(e *Event) (moved bool, err error) {
 	case e.Op == OpStored && e.Session == "":
 		c.noSession.Add(1)
 		return false, nil
+	case len(e.chain()) > x.cfg.MaxNodes:
+		c.full.Add(1)
+		return false, ErrFull
 	case e.Op != OpStored && (e.Op != OpMatched || e.Session == ""):
 		c.invalid.Add(1)
 		return false, ErrInvalid
@@ -90,10 +92,15 @@ func (x *Index) store(e *Event) (bool, error) {
 			return false, ErrFull
 		}
 	}
-	s, moved := x.advance(s, e.Session, e.Worker, x.place(e))
-	if e.Tenant != "" && s.tenant.Load() == nil {
-		tenant := strings.Clone(e.Tenant)
-		s.tenant.Store(&tenant)
+	fresh := s == nil
+	if fresh {
+		s = begin(e)
+	}
+	s.own(e.Tenant)
+	moved := x.advance(s, e.Worker, x.place(e))
+	if fresh {
+		x.sessions.put(s)
+		x.counts.sessions.Add(1)
 	}
 	x.touch(s)
 	for x.counts.sessions.Load() > uint64(x.cfg.MaxSessions) {

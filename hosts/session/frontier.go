@@ -101,8 +101,8 @@ func begin(e *Event) *session {
 // own binds a session that has no owner to a tenant, if there is one.
 func (s *session) own(tenant string) {
 	if tenant != "" && s.tenant.Load() == nil {
-		tenant = strings.Clone(tenant)
-		s.tenant.Store(&tenant)
+		owner := strings.Clone(tenant)
+		s.tenant.Store(&owner)
 	}
 }
 

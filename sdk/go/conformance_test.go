@@ -2,7 +2,6 @@ package kvrt_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -21,40 +21,76 @@ import (
 // soakEnv is how many calls the soak makes. It is short by default.
 const soakEnv = "KVRT_SOAK_CALLS"
 
-// built are the guests of this test binary, each built once: a stock Go guest is some
-// 2 MB, and is never committed.
-var built sync.Map
+// built is what the tests build, each once: a stock Go guest is some 2 MB, and is never
+// committed.
+var built struct {
+	sync.Mutex
+	dir    string
+	guests map[string][]byte
+	engine *wazero.Engine
+}
 
-// build builds the guest in a folder.
-func build(t testing.TB, dir string) []byte {
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// gobuild builds what is in a folder.
+func gobuild(t testing.TB, name, dir string, env []string, command ...string) string {
 	t.Helper()
-	once, _ := built.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) {
-		tmp, err := os.MkdirTemp("", "kvrt")
-		if err != nil {
-			return nil, err
+	if built.dir == "" {
+		var err error
+		if built.dir, err = os.MkdirTemp("", "kvrt"); err != nil {
+			t.Fatal(err)
 		}
-		defer os.RemoveAll(tmp)
-		out := filepath.Join(tmp, "guest.wasm")
-		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, "./"+dir)
-		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
-		if msg, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%v: %s", err, msg)
-		}
+	}
+	out := filepath.Join(built.dir, name)
+	cmd := exec.Command("go", append(command, "-trimpath", "-buildvcs=false", "-o", out, "./"+dir)...)
+	cmd.Env = append(os.Environ(), append(env, "CGO_ENABLED=0", "GOFLAGS=")...)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, msg)
+	}
+	return out
+}
+
+// guest builds the guest in a folder.
+func guest(t testing.TB, dir string) []byte {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.guests == nil {
+		built.guests = map[string][]byte{}
+	}
+	if built.guests[dir] == nil {
+		out := gobuild(t, filepath.Base(dir)+".wasm", dir, []string{"GOOS=wasip1", "GOARCH=wasm"}, "build", "-buildmode=c-shared", "-ldflags=-s -w")
 		wasm, err := os.ReadFile(out)
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
-		return abi.AppendManifest(wasm, manifest)
-	}))
-	wasm, err := once.(func() ([]byte, error))()
-	if err != nil {
-		t.Fatal(err)
+		if built.guests[dir], err = abi.AppendManifest(wasm, manifest); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return wasm
+	return built.guests[dir]
+}
+
+// engine compiles in a child that the race detector does not slow, and keeps what it made.
+func engine(t testing.TB) *wazero.Engine {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.engine == nil {
+		program := gobuild(t, "child", "testdata/child", nil, "test", "-c")
+		built.engine = wazero.New(wazero.Config{Compiler: &wazero.Compiler{Program: program, Dir: filepath.Join(built.dir, "cache"), Wall: 5 * time.Minute, CPU: 5 * time.Minute}})
+	}
+	return built.engine
 }
 
 // TestConformance judges the conformance guest by the kit.
@@ -62,8 +98,8 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and compiles 2 MB")
 	}
-	kit := &tck.Kit{Engine: wazero.New(wazero.Config{})}
-	report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: "go", Module: build(t, "conformance"), Grants: []string{"kvrt_fetch"}}, os.DirFS("conformance/cases"))
+	kit := &tck.Kit{Engine: engine(t)}
+	report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: "go", Module: guest(t, "conformance"), Grants: []string{"kvrt_fetch"}}, os.DirFS("conformance/cases"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +118,8 @@ func TestOrdinaryGo(t *testing.T) {
 		t.Skip("builds and compiles 2 MB")
 	}
 	rec := &tck.Recorder{}
-	kit := &tck.Kit{Engine: wazero.New(wazero.Config{})}
-	s, err := runtime.NewSolo(context.Background(), kit.Config(rec), runtime.GuestSpec{Name: "go", Module: build(t, "conformance/garbage"), Grants: []string{"kvrt_fetch"}})
+	kit := &tck.Kit{Engine: engine(t)}
+	s, err := runtime.NewSolo(context.Background(), kit.Config(rec), runtime.GuestSpec{Name: "go", Module: guest(t, "conformance/garbage"), Grants: []string{"kvrt_fetch"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +166,8 @@ func TestSoak(t *testing.T) {
 		}
 		calls = n
 	}
-	kit := &tck.Kit{Engine: wazero.New(wazero.Config{})}
-	spec := runtime.GuestSpec{Name: "go", Module: build(t, "conformance/garbage"), Grants: []string{"kvrt_fetch"}, Limits: runtime.Limits{Instances: 2}}
+	kit := &tck.Kit{Engine: engine(t)}
+	spec := runtime.GuestSpec{Name: "go", Module: guest(t, "conformance/garbage"), Grants: []string{"kvrt_fetch"}, Limits: runtime.Limits{Instances: 2}}
 	s, err := kit.Soak(context.Background(), spec, bodies(), calls)
 	if err != nil {
 		t.Fatal(err)

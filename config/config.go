@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -295,6 +296,8 @@ func (c *Config) Unused() []string {
 	}
 	say("store", c.Store != Store{}, "checked, but this version has no block store")
 	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
-	say("workers", c.Workers != nil, "checked, but this version keeps no worker catalogue")
+	if slices.ContainsFunc(c.Workers, func(w Worker) bool { return slices.ContainsFunc(w.Ranks, func(r Rank) bool { return r.Events != "" }) }) {
+		out = append(out, "workers: policies can ask for them, but this version does not follow the events of their ranks")
+	}
 	return out
 }

@@ -42,7 +42,7 @@ func spec() object[Config] {
 				opt("device", "auto takes CUDA where it is present, else host memory.",
 					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
 			}}),
-		key("workers", "The workers of the fleet. No effect in this version.",
+		key("workers", "The workers of the fleet: policies can ask for them, and what they can execute bounds what policies may add.",
 			func(c *Config) *[]Worker { return &c.Workers },
 			many[Worker]{item: worker(), what: "id", identity: workerIdentity}),
 		key("request_hints", "keep or strip the hints that a client sent with its request: the request_hint of a routing context, and an envelope that is dispatched as a client's.",

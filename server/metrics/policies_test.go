@@ -51,7 +51,7 @@ func TestPolicies(t *testing.T) {
 	for labels, want := range map[[3]string]float64{
 		{"kvrt_formulations_total"}: 6, {"kvrt_malformed_contexts_total"}: 1, {"kvrt_policy_actions_total", "guest=lineage"}: 3,
 		{"kvrt_policy_actions_dropped_total", "guest=lineage", "reason=unsupported_action_type"}: 2,
-		{"kvrt_calls_total", "guest=lineage"}: 5,
+		{"kvrt_calls_total", "guest=lineage"}:                                                    5,
 	} {
 		var with []string
 		for _, l := range labels[1:] {

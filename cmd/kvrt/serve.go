@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -171,6 +172,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
 	say("request_hints", old.RequestHints != cfg.RequestHints)
 	say("formulate", targetOf(old) != targetOf(cfg))
+	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)
 	say("limits", old.Limits != cfg.Limits)

@@ -62,6 +62,7 @@ type Event struct {
 	Parent    uint64
 	HasParent bool
 	// Hashes are, of OpStored, a chain, each the parent of the next; of OpMatched the
-	// matched blocks, of which the last counts; of OpRemoved, blocks in any order.
+	// matched blocks, of which the last counts, or none, which says that the session is
+	// used and whose it is; of OpRemoved, blocks in any order.
 	Hashes []uint64
 }

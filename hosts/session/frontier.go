@@ -98,6 +98,12 @@ func begin(e *Event) *session {
 	return s
 }
 
+// admits tells whether an event that names a tenant, or "", may be about the session.
+func (s *session) admits(tenant string) bool {
+	owner := s.tenant.Load()
+	return tenant == "" || owner == nil || *owner == tenant
+}
+
 // own binds a session that has no owner to a tenant, if there is one.
 func (s *session) own(tenant string) {
 	if tenant != "" && s.tenant.Load() == nil {

@@ -190,8 +190,17 @@ func TestTenants(t *testing.T) {
 	if see("a") != nil || see("b") != ErrUnknownSession || see("") != ErrUnknownSession {
 		t.Error("a session is its tenant's")
 	}
-	if _, err := x.Apply(&Event{Op: OpStored, Worker: w1, Session: "s", Tenant: "b", Hashes: []uint64{5}}); err != ErrOtherTenant || x.Stats().Nodes != 1 {
-		t.Error(err)
+	none := func(session, tenant string) error {
+		_, err := x.Apply(&Event{Op: OpMatched, Worker: w1, Session: session, Tenant: tenant})
+		return err
+	}
+	apply(t, x, stored(w1, "u", 2))
+	if none("u", "b") != nil || none("u", "a") != ErrOtherTenant || none("nobody", "a") != nil || x.Stats().Sessions != 2 {
+		t.Error("a match of nothing binds a session that is known")
+	}
+	x.RemoveSession("u")
+	if _, err := x.Apply(&Event{Op: OpStored, Worker: w1, Session: "s", Tenant: "b", Hashes: []uint64{5}}); err != ErrOtherTenant || x.Stats().Nodes != 2 {
+		t.Error(err, x.Stats().Nodes)
 	}
 }
 

@@ -32,6 +32,8 @@ func (x *Index) Apply(e *Event) (moved bool, err error) {
 	case e.Group > GroupFull:
 		c.otherGroup.Add(1)
 		return false, nil
+	case len(e.Hashes) == 0 && e.Op == OpMatched:
+		return false, x.bind(e)
 	case len(e.Hashes) == 0:
 		return false, nil
 	case e.Op == OpRemoved:
@@ -71,11 +73,9 @@ func (x *Index) store(e *Event) (bool, error) {
 		return false, err
 	}
 	s := x.sessions.get(e.Session)
-	if s != nil && e.Tenant != "" {
-		if owner := s.tenant.Load(); owner != nil && *owner != e.Tenant {
-			x.counts.otherTenant.Add(1)
-			return false, ErrOtherTenant
-		}
+	if s != nil && !s.admits(e.Tenant) {
+		x.counts.otherTenant.Add(1)
+		return false, ErrOtherTenant
 	}
 	if n := x.fresh(e); x.over(n, x.soft()) {
 		if s != nil {
@@ -107,6 +107,24 @@ func (x *Index) store(e *Event) (bool, error) {
 		x.evict()
 	}
 	return moved, nil
+}
+
+// bind is a match of nothing: it says whose a session is, if it is known, and that it is
+// used.
+func (x *Index) bind(e *Event) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.sessions.get(e.Session)
+	switch {
+	case s == nil:
+		return nil
+	case !s.admits(e.Tenant):
+		x.counts.otherTenant.Add(1)
+		return ErrOtherTenant
+	}
+	s.own(e.Tenant)
+	x.touch(s)
+	return nil
 }
 
 // fresh is how many blocks the chain that was validated brings.

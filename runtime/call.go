@@ -28,6 +28,7 @@ type Call struct {
 	limits   *Limits       // the guest's, with defaults
 	wasm     Instance      // nil in a Call of NewCall
 	budget   int64         // fuel that the call began with
+	left     int64         // of it, while a host function runs: the guest's counter is behind
 
 	wall, mono int64
 	logLines   int
@@ -197,12 +198,23 @@ func slogLevel(l abi.Level) slog.Level {
 // more calls of host functions left, EnterHost panics in the function's stead.
 func (c *Call) EnterHost(f *HostFunction) {
 	c.inHost = f
+	if c.wasm != nil {
+		c.left = c.wasm.Fuel() - int64(min(f.Fuel, 1<<32))
+	}
 	if c.hostCalls++; c.hostCalls > c.limits.HostCalls {
 		panic(c.exceed("limits.host_calls allows %d calls of host functions", c.limits.HostCalls))
 	}
-	c.charge(f.Fuel)
 }
-func (c *Call) LeaveHost()   { c.inHost = nil }
+
+// LeaveHost hands what is left of the fuel to the guest.
+func (c *Call) LeaveHost() {
+	if c.wasm != nil {
+		c.wasm.SetFuel(c.left)
+	}
+	c.inHost = nil
+}
+
+// InHost tells whether a host function runs, or has panicked.
 func (c *Call) InHost() bool { return c.inHost != nil }
 
 // ChargeCopy charges for the bytes that a host function is about to copy. When it is
@@ -211,12 +223,14 @@ func (c *Call) InHost() bool { return c.inHost != nil }
 func (c *Call) ChargeCopy(bytes uint64) bool {
 	if c.hostBytes += min(bytes, maxBytes); c.hostBytes > c.limits.HostBytes {
 		c.exceed("limits.host_bytes allows host functions to copy %d bytes", c.limits.HostBytes)
-		if c.wasm != nil {
-			c.wasm.SetFuel(-1)
-		}
+		c.left = -1
 		return false
 	}
-	return c.inHost == nil || c.charge(bytes/64*c.inHost.PerB)
+	if c.inHost == nil || c.wasm == nil {
+		return true
+	}
+	c.left -= int64(min(bytes/64*c.inHost.PerB, 1<<32))
+	return c.left >= 0
 }
 
 // exceed ends the call for a quota: the guest is stopped, now or at its next
@@ -226,17 +240,14 @@ func (c *Call) exceed(what string, limit uint64) *Trap {
 	return c.program.exit
 }
 
-func (c *Call) charge(fuel uint64) bool {
-	if c.wasm == nil {
-		return true
-	}
-	left := c.wasm.Fuel() - int64(min(fuel, 1<<32))
-	c.wasm.SetFuel(left)
-	return left >= 0
-}
-
 // used is the fuel that the call has used so far.
-func (c *Call) used() uint64 { return uint64(max(c.budget-c.wasm.Fuel(), 0)) }
+func (c *Call) used() uint64 {
+	left := c.left
+	if c.inHost == nil {
+		left = c.wasm.Fuel()
+	}
+	return uint64(max(c.budget-left, 0))
+}
 
 // Arm starts a deadline and Disarm stops it; Disarm is false when it has passed
 // meanwhile. An engine that also stops guests by wall time calls them around a call.

@@ -152,8 +152,11 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 				res.rejectRest(g, pos, abi.ReasonHandlerUnavailable, g.pool.why())
 				return nil
 			}
-			s.inst.call.begin(req.Identity, g.limits.Fuel)
-			if err := s.inst.write(res.guestFrame(s.inst)); err != nil {
+			frame := res.guestFrame(s.inst)
+			if len(frame) > int(s.inst.size) { // the guest is asked for room
+				s.inst.call.begin(req.Identity, g.limits.Fuel)
+			}
+			if err := s.inst.write(frame); err != nil {
 				failed := s
 				s = nil
 				return g.noRoom(failed, res, pos, err)

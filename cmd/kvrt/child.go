@@ -19,19 +19,22 @@ func child() wazero.Child { return wazero.Child{Work: work} }
 // work does a task. The error of a guest that is refused is a *runtime.LoadError.
 func work(ctx context.Context, e runtime.Engine, raw []byte) ([]byte, error) {
 	var t task
-	if err := json.Unmarshal(raw, &t); err != nil {
+	module, err := t.decode(raw)
+	if err != nil {
 		return nil, err
 	}
 	kit := kitOn(e)
 	kit.Second = secondEngine()
 	switch {
 	case t.Trial != nil:
+		t.Trial.Module = module
 		r, err := kit.Trial(ctx, *t.Trial, t.Cases.open())
 		if err == nil && !r.OK() {
 			err = &runtime.LoadError{Guest: t.Trial.Name, Problems: r.Problems}
 		}
 		return nil, err
 	case t.Verify != nil:
+		t.Verify.wasm = module
 		a, err := t.Verify.run(ctx, kit, t.Cases)
 		if err != nil {
 			return nil, err
@@ -45,7 +48,7 @@ func work(ctx context.Context, e runtime.Engine, raw []byte) ([]byte, error) {
 // looked at before.
 type verifyTask struct {
 	Module string `json:"module"` // as it was named
-	Wasm   []byte `json:"wasm"`
+	wasm   []byte
 	// With a configuration: its guests, and which of them has this file, or -1.
 	Configured bool           `json:"configured"`
 	Guests     []config.Guest `json:"guests,omitempty"`
@@ -69,8 +72,8 @@ const (
 )
 
 func (v *verifyTask) run(ctx context.Context, kit *tck.Kit, cases *caseFolder) (*verifyAnswer, error) {
-	spec := runtime.GuestSpec{Name: unnamedGuest, Module: v.Wasm, Source: v.Module}
-	info, _ := runtime.Inspect(v.Module, v.Wasm) // the judge names what is wrong
+	spec := runtime.GuestSpec{Name: unnamedGuest, Module: v.wasm, Source: v.Module}
+	info, _ := runtime.Inspect(v.Module, v.wasm) // the judge names what is wrong
 	if info != nil {
 		spec.Grants = info.Imports
 	}
@@ -82,7 +85,7 @@ func (v *verifyTask) run(ctx context.Context, kit *tck.Kit, cases *caseFolder) (
 		if g == nil {
 			return &verifyAnswer{Guest: spec.Name, Unknown: true}, nil
 		}
-		spec = specOf(g, v.Wasm)
+		spec = specOf(g, v.wasm)
 		if string(spec.Parameters) == "null" { // there were none
 			spec.Parameters = nil
 		}
@@ -108,7 +111,7 @@ func (v *verifyTask) run(ctx context.Context, kit *tck.Kit, cases *caseFolder) (
 		p := &report.Problems[i]
 		p.Item, p.Msg = clip(p.Item, maxProblemText), clip(p.Msg, maxProblemText)
 	}
-	return &verifyAnswer{Guest: spec.Name, Verdict: newVerdict(v.Module, v.Wasm, kit, report)}, nil
+	return &verifyAnswer{Guest: spec.Name, Verdict: newVerdict(v.Module, v.wasm, kit, report)}, nil
 }
 
 // guest finds the guest of a configuration that a module is meant for: that with its

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/runtime"
@@ -83,7 +84,7 @@ type task struct {
 // beside the file that the guest was read from.
 func trialOf(spec *runtime.GuestSpec, cases bool) ([]byte, error) {
 	tried := *spec
-	tried.Source, tried.Limits.Instances = "", 1 // neither changes what the guest does
+	tried.Source, tried.Limits.Instances, tried.Module = "", 1, nil // the first two do not change what the guest does
 	t := task{Trial: &tried, Build: thisBuild()}
 	if cases && isFile(spec.Source, spec.Module) {
 		var err error
@@ -91,7 +92,21 @@ func trialOf(spec *runtime.GuestSpec, cases bool) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return json.Marshal(t)
+	return t.encode(spec.Module)
+}
+
+// encode writes the task as a line, and the module that it is about behind it.
+func (t *task) encode(module []byte) ([]byte, error) {
+	line, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(slices.Grow(line, 1+len(module)), '\n'), module...), nil
+}
+
+func (t *task) decode(raw []byte) (module []byte, err error) {
+	line, module, _ := bytes.Cut(raw, []byte("\n"))
+	return module, json.Unmarshal(line, t)
 }
 
 // isFile tells whether a path names a file with this content. A guest that came over the

@@ -103,7 +103,7 @@ with this module, or else with the name in its manifest.`,
 // verify has a child verify a guest. What the child may not take is a rule that the
 // guest breaks.
 func verify(ctx context.Context, t *task, limits config.Compile) (*verifyAnswer, error) {
-	raw, err := json.Marshal(t)
+	raw, err := t.encode(t.Verify.wasm)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func verify(ctx context.Context, t *task, limits config.Compile) (*verifyAnswer,
 	var refused *runtime.LoadError
 	if errors.As(err, &refused) {
 		m := t.Verify
-		return &verifyAnswer{Guest: unnamedGuest, Verdict: &verdict{Module: m.Module, Size: len(m.Wasm), SHA256: digestOf(m.Wasm), Problems: problemsOf(refused.Problems), Notes: []string{}}}, nil
+		return &verifyAnswer{Guest: unnamedGuest, Verdict: &verdict{Module: m.Module, Size: len(m.wasm), SHA256: digestOf(m.wasm), Problems: problemsOf(refused.Problems), Notes: []string{}}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func casesOf(module, folder string, chosen bool) (*caseFolder, error) {
 // newVerifyTask describes the guest that is judged, as far as that goes without looking
 // into the module.
 func newVerifyTask(cmd *cobra.Command, module string, wasm []byte, file string, flags *soloFlags, limits *config.Compile) (*verifyTask, error) {
-	v := &verifyTask{Module: module, Wasm: wasm, File: -1}
+	v := &verifyTask{Module: module, wasm: wasm, File: -1}
 	if file != "" {
 		cfg, err := loadConfig(file)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime/wazero"
 )
 
@@ -66,6 +67,7 @@ func TestScript(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			e.Setenv("GUESTS", strings.Join(policies.Guests(), ", "))
 			e.Setenv("ROUTER_HINT", fmt.Sprintf("%x", sha256.Sum256(wasm)))
 			e.Values[daemonKey{}] = &running{}
 			return nil

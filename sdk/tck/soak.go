@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 )
@@ -15,7 +16,7 @@ type Soak struct {
 	// Early and Late are bytes of linear memory of all instances, the most in the first
 	// tenth of the calls and the most after it.
 	Early, Late uint64
-	// LeastFuel and MostFuel are by body, of the first action.
+	// LeastFuel and MostFuel are by body, of all its actions.
 	LeastFuel, MostFuel []uint64
 	Idle                runtime.IdleStats
 	Elapsed             time.Duration
@@ -38,7 +39,7 @@ func (k *Kit) Soak(ctx context.Context, spec runtime.GuestSpec, bodies [][]byte,
 		return nil, err
 	}
 	s := &Soak{LeastFuel: make([]uint64, len(bodies)), MostFuel: make([]uint64, len(bodies))}
-	first := make([]string, len(bodies))
+	first := make([][]verdict, len(bodies))
 	res := r.NewResponse()
 	begun := time.Now()
 	for ; s.Calls < calls; s.Calls++ {
@@ -50,16 +51,20 @@ func (k *Kit) Soak(ctx context.Context, spec runtime.GuestSpec, bodies [][]byte,
 		if err := r.Dispatch(&runtime.Request{Body: bodies[i], Identity: hint.Identity{RequestID: "soak"}}, res); err != nil {
 			return nil, err
 		}
-		out := &res.Results[0]
-		if s.Calls < len(bodies) {
-			first[i] = verdictOf(out)
-			s.LeastFuel[i] = out.Fuel
-		} else if out.Reason.String() != "" || first[i] != accepted {
-			if got := verdictOf(out); got != first[i] {
-				return nil, fmt.Errorf("call %d, body %d: %s, and the first time %s", s.Calls, i, got, first[i])
+		var fuel uint64
+		for pos := range res.Results {
+			out := &res.Results[pos]
+			fuel += out.Fuel
+			if s.Calls < len(bodies) {
+				first[i] = append(first[i], verdictOf(out))
+			} else if want := first[i][pos]; want.status != out.Status || want.reason != out.Reason || want.detail != string(out.Detail) {
+				return nil, fmt.Errorf("call %d, body %d, action %d: %v, and the first time %v", s.Calls, i, pos, verdictOf(out), want)
 			}
 		}
-		s.LeastFuel[i], s.MostFuel[i] = min(s.LeastFuel[i], out.Fuel), max(s.MostFuel[i], out.Fuel)
+		if s.Calls < len(bodies) {
+			s.LeastFuel[i] = fuel
+		}
+		s.LeastFuel[i], s.MostFuel[i] = min(s.LeastFuel[i], fuel), max(s.MostFuel[i], fuel)
 	}
 	s.Elapsed = time.Since(begun)
 	s.sample(r, false)
@@ -77,12 +82,18 @@ func (s *Soak) sample(r *runtime.Runtime, early bool) {
 	}
 }
 
-// accepted is the verdict that is not spelled out again for each call.
-const accepted = "ACCEPTED: "
-
-func verdictOf(r *hint.Result) string {
-	return r.Status.String() + r.Reason.String() + ": " + string(r.Detail)
+// verdict is what is compared of a result.
+type verdict struct {
+	status abi.Status
+	reason abi.Reason
+	detail string
 }
+
+func (v verdict) String() string {
+	return v.status.String() + " " + v.reason.String() + ": " + v.detail
+}
+
+func verdictOf(r *hint.Result) verdict { return verdict{r.Status, r.Reason, string(r.Detail)} }
 
 // observer keeps what a runtime says of its one guest.
 type observer struct{ guest runtime.GuestStats }

@@ -12,6 +12,18 @@ import (
 	"github.com/kvrt/kvrt/sdk/go"
 )
 
+var (
+	hog  []byte
+	spun int
+)
+
+func nest(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return nest(n-1) + 1
+}
+
 func judge(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
 	switch do, _ := a.Payload().Get("do").Text(); do {
 	case "print":
@@ -23,6 +35,16 @@ func judge(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
 		fmt.Println("slept for", time.Since(begun))
 	case "panic":
 		panic("as it was told")
+	case "hog":
+		hog = make([]byte, 64<<20)
+	case "spin":
+		for i := 0; ; i++ {
+			spun = i
+		}
+	case "nest":
+		fmt.Println("nested", nest(200))
+	case "fall":
+		fmt.Println("nested", nest(1<<20))
 	case "exit":
 		fmt.Print("bye")
 		os.Exit(3)

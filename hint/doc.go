@@ -3,6 +3,10 @@
 // ([Frame]), encodes the envelope to pass on ([AppendEnvelope]), and offers the same
 // things as plain Go values ([Envelope], [Action], [Payload]).
 //
+// Routing contexts go the same way ([Context]), and [Composition] makes one envelope of
+// the hints in a context and of what policies add, under the rules of who reads it
+// ([Target], [Check]).
+//
 // Nothing here runs a guest. [Frame.Decode] is on the path of every hint: it makes one
 // pass over the body, builds no intermediate objects, and allocates nothing once a
 // frame's buffers have grown. However an envelope was written, its frame is the same,

@@ -31,6 +31,8 @@ type conn struct {
 	q      request
 	req    runtime.Request
 	res    *runtime.Response
+	ask    runtime.FormulateRequest
+	formed *runtime.Formulation // nil until the first formulate
 
 	greeted bool
 	looked  bool      // told to stop, and has looked for the last time
@@ -175,6 +177,10 @@ func (c *conn) handle(frame []byte) bool {
 		return c.submit(len(frame))
 	case opFinish, opDiscard, opStatus:
 		c.lifecycle()
+	case opFormulate:
+		return c.formulate(len(frame))
+	case opFormulateBatch:
+		return c.formulateBatch(len(frame))
 	default:
 		c.refuse(CodeUnknownOp, fmt.Sprintf("this daemon does not know operation %d", q.op), 0)
 	}
@@ -223,29 +229,35 @@ func (c *conn) chargeOut() bool {
 
 // dispatchFailed answers an error of the whole request.
 func (c *conn) dispatchFailed(err error) {
+	code, text, offset := c.failure(err)
+	c.refuse(code, text, offset)
+}
+
+// failure says how an error of the runtime is told. The log has those of the native side.
+func (c *conn) failure(err error) (code Code, text string, offset int) {
 	switch e := err.(type) {
 	case *hint.MalformedError:
-		c.refuse(CodeMalformed, e.Error(), e.Offset)
+		return CodeMalformed, e.Error(), e.Offset
+	case *hint.ActionError:
+		return CodeUnencodable, "the composed envelope cannot be written in the output's encoding: " + e.Error(), 0
 	case *runtime.ParseError:
-		code := CodeUnavailable
 		if e.Malformed() {
-			code = CodeMalformed
+			return CodeMalformed, e.Error(), 0
 		}
-		c.refuse(code, e.Error(), 0)
+		return CodeUnavailable, e.Error(), 0
 	case *runtime.FatalError:
 		c.server.log.Error("a request failed", "request_id", c.q.identity.RequestID, "error", e)
-		c.refuse(CodeFatal, e.Error(), 0)
-	default:
-		code := CodeFatal
-		if errors.Is(err, runtime.ErrUnknownDialect) {
-			code = CodeUnknownDialect
-		} else if errors.Is(err, runtime.ErrIdentity) {
-			code = CodeBadRequest
-		} else if errors.Is(err, runtime.ErrClosed) {
-			code = CodeUnavailable
-		}
-		c.refuse(code, err.Error(), 0)
+		return CodeFatal, e.Error(), 0
 	}
+	code = CodeFatal
+	if errors.Is(err, runtime.ErrUnknownDialect) {
+		code = CodeUnknownDialect
+	} else if errors.Is(err, runtime.ErrIdentity) {
+		code = CodeBadRequest
+	} else if errors.Is(err, runtime.ErrClosed) {
+		code = CodeUnavailable
+	}
+	return code, err.Error(), 0
 }
 
 // lifecycle carries out finish, discard and status.

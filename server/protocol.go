@@ -15,18 +15,20 @@ const ProtocolVersion = 1
 // DefaultMaxFrame bounds a frame in bytes, its length not counted.
 const DefaultMaxFrame = 8 << 20
 
-// op says what a frame is. Numbers from 6 to 14 are for later operations.
+// op says what a frame is. Numbers from 8 to 14 are for later operations.
 type op uint8
 
 const (
-	opHello   op = 0
-	opPing    op = 1
-	opSubmit  op = 2
-	opFinish  op = 3
-	opDiscard op = 4
-	opStatus  op = 5
-	opError   op = 15 // from the server only: about the connection, not a request
-	numOps       = 16
+	opHello          op = 0
+	opPing           op = 1
+	opSubmit         op = 2
+	opFinish         op = 3
+	opDiscard        op = 4
+	opStatus         op = 5
+	opFormulate      op = 6
+	opFormulateBatch op = 7
+	opError          op = 15 // from the server only: about the connection, not a request
+	numOps              = 16
 )
 
 // The flags of a request. Others must be 0.
@@ -56,13 +58,14 @@ const (
 	CodeFatal              Code = 12 // the native side failed; the daemon's log says more
 	CodeReplyTooLarge      Code = 13 // the request was carried out and its reply does not fit a frame
 	CodeOverloaded         Code = 14 // no memory for a frame of this size now; closes
-	numCodes                    = 15
+	CodeUnencodable        Code = 15 // the output's encoding cannot hold the composed envelope
+	numCodes                    = 16
 )
 
 func (c Code) String() string {
 	names := [numCodes]string{"ok", "malformed", "bad_request", "unknown_op", "frame_too_large", "frame_timeout",
 		"too_many_connections", "draining", "unsupported_version", "hello_expected", "unknown_dialect", "unavailable",
-		"fatal", "reply_too_large", "overloaded"}
+		"fatal", "reply_too_large", "overloaded", "unencodable"}
 	if int(c) < len(names) {
 		return names[c]
 	}
@@ -77,6 +80,9 @@ const (
 	maxDialect    = 64
 )
 
+// maxBatch bounds the contexts of one formulate_batch.
+const maxBatch = 1024
+
 // request is one decoded request. Its strings and its body are views of the frame.
 type request struct {
 	op       op
@@ -86,6 +92,8 @@ type request struct {
 	format   abi.Format
 	dialect  string
 	body     []byte
+	output   abi.Format // of formulate
+	batch    batch
 	aborted  bool
 	version  uint64
 	client   string
@@ -96,7 +104,13 @@ type request struct {
 func (q *request) oneway() bool { return q.flags&flagOneway != 0 }
 
 // The lengths of the arrays that requests are.
-var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8}
+var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6}
+
+// batch is the bodies of a formulate_batch, as they lie in the frame.
+type batch struct {
+	raw   []byte
+	count int
+}
 
 // decode reads a request. One of an unknown operation is read up to its flags.
 func (q *request) decode(frame []byte) *frameError {
@@ -128,11 +142,18 @@ func (q *request) decode(frame []byte) *frameError {
 		q.format = abi.Format(r.uint("the format", uint64(abi.FormatMsgpack)))
 		q.dialect = r.str("the dialect", maxDialect)
 		body, inline := r.body("the body")
-		if inline && q.format == abi.FormatUnknown {
-			q.format = abi.FormatMsgpack
-		} else if inline && q.format != abi.FormatMsgpack {
-			r.fail(r.pos, "a body that is a map is msgpack, and the format says otherwise")
+		q.inline(&r, inline)
+		q.body = body
+	case opFormulate, opFormulateBatch:
+		q.readFlags(&r)
+		q.format = abi.Format(r.uint("the format", uint64(abi.FormatMsgpack)))
+		q.output = abi.Format(r.uint("the output", uint64(abi.FormatMsgpack)))
+		if q.op == opFormulateBatch {
+			q.batch = r.batch()
+			break
 		}
+		body, inline := r.body("the body")
+		q.inline(&r, inline)
 		q.body = body
 	case opFinish:
 		q.head(&r)
@@ -144,13 +165,26 @@ func (q *request) decode(frame []byte) *frameError {
 	return r.err
 }
 
-// head reads flags and identity.
-func (q *request) head(r *reader) {
+// inline takes note of a body that is a map itself.
+func (q *request) inline(r *reader, inline bool) {
+	if inline && q.format == abi.FormatUnknown {
+		q.format = abi.FormatMsgpack
+	} else if inline && q.format != abi.FormatMsgpack {
+		r.fail(r.pos, "a body that is a map is msgpack, and the format says otherwise")
+	}
+}
+
+func (q *request) readFlags(r *reader) {
 	at := r.pos
 	q.flags = r.uint("the flags", math.MaxUint32)
 	if q.flags&^knownFlags != 0 {
 		r.fail(at, "unknown flags %#x", q.flags&^knownFlags)
 	}
+}
+
+// head reads flags and identity.
+func (q *request) head(r *reader) {
+	q.readFlags(r)
 	id := &q.identity
 	id.Engine = r.str("the engine", maxEngine)
 	id.DPRank = uint32(r.uint("the DP rank", math.MaxUint32))
@@ -175,6 +209,10 @@ func (o op) String() string {
 		return "discard"
 	case opStatus:
 		return "status"
+	case opFormulate:
+		return "formulate"
+	case opFormulateBatch:
+		return "formulate_batch"
 	case opError:
 		return "error"
 	}
@@ -193,8 +231,17 @@ func appendRequest(b []byte, q *request) []byte {
 	case opPing:
 		return endFrame(b, at)
 	}
+	b = appendUint(b, q.flags)
+	switch q.op {
+	case opFormulate:
+		b = appendUint(appendUint(b, uint64(q.format)), uint64(q.output))
+		return endFrame(appendBin(b, q.body), at)
+	case opFormulateBatch:
+		b = appendUint(appendUint(b, uint64(q.format)), uint64(q.output))
+		return endFrame(append(appendArray32(b, q.batch.count), q.batch.raw...), at)
+	}
 	id := &q.identity
-	b = appendStr(appendUint(b, q.flags), id.Engine)
+	b = appendStr(b, id.Engine)
 	b = appendUint(appendUint(appendUint(b, uint64(id.DPRank)), uint64(id.Leg)), uint64(id.Attempt))
 	b = appendStr(b, id.RequestID)
 	switch q.op {

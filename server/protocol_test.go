@@ -49,6 +49,9 @@ func goldens() []golden {
 	ask("discard", requestOf(opDiscard, 255, request{flags: flagOneway, identity: id}))
 	ask("status", requestOf(opStatus, 256, request{identity: id}))
 
+	ask("formulate", requestOf(opFormulate, 1, request{format: abi.FormatJSON, body: []byte(`{}`)}))
+	ask("formulate several", requestOf(opFormulateBatch, 2, request{format: abi.FormatMsgpack, output: abi.FormatJSON, batch: batch{[]byte("\xc4\x02{}\x81\xa1a\x01"), 2}}))
+
 	answer("hello reply", appendHelloReply(nil, 0, "1.2.3", DefaultMaxFrame, 7), replyOf(opHello, 0, func(p *reply) {
 		p.version, p.server, p.maxFrame, p.generation = 1, "1.2.3", DefaultMaxFrame, 7
 	}))
@@ -66,6 +69,18 @@ func goldens() []golden {
 	answer("finish reply", appendDone(nil, opFinish, 1<<64-1), replyOf(opFinish, 1<<64-1, nil))
 	st := fetch.Status{State: abi.FetchStateLive, Hashes: 1024, HasSource: true, NoRetain: true, Submitted: 1_700_000_000_000_000_000, Expires: 1_700_000_600_000_000_000}
 	answer("status reply", appendStatusReply(nil, 256, &st), replyOf(opStatus, 256, func(p *reply) { p.status = st }))
+	policies := []hint.PolicyResult{
+		{Name: "retain-session", Actions: 1, Detail: []byte{}, Generation: 7, Fuel: 900, DurationNS: 1500},
+		{Name: "fetch", Dropped: []hint.DroppedAction{{ActionID: []byte("a1"), ActionType: []byte("kv.fetch"), Reason: abi.ReasonSuperseded, Detail: "one is there"}},
+			Reason: abi.ReasonHandlerTrap, Detail: []byte("unreachable"), Generation: 7},
+	}
+	answer("formulate reply", appendFormulateReply(nil, 1, body, policies), replyOf(opFormulate, 1, func(p *reply) { p.formulated = []Formulated{{Envelope: body, Policies: policies}} }))
+	several := beginBatchReply(nil, 2, 2)
+	several = appendFormulated(append(appendArray(several, 3), byte(CodeOK)), nil, policies[:1])
+	several = endFrame(appendFailed(several, CodeMalformed, "malformed context: selected is missing at offset 0", 0), 0)
+	answer("formulate reply to several", several, replyOf(opFormulateBatch, 2, func(p *reply) {
+		p.formulated = []Formulated{{Policies: policies[:1]}, {Err: &RemoteError{CodeMalformed, "malformed context: selected is missing at offset 0", 0}}}
+	}))
 	answer("malformed envelope", appendErrorReply(nil, opSubmit, 128, CodeMalformed, "malformed envelope: actions is missing at offset 2", 2),
 		replyOf(opSubmit, 128, func(p *reply) {
 			p.err = &RemoteError{CodeMalformed, "malformed envelope: actions is missing at offset 2", 2}
@@ -151,7 +166,8 @@ func TestRequestForms(t *testing.T) {
 		{"long headers", "dd0000000b cd0002 ce00000001 00 d901 65 00 01 00 da0001 72 02 a0 c50001 80", "submit 1 flags=0 {e r 0 0 aggregated} format=2 dialect= body=80"},
 		{"a body that is a map", "9b 02 01 00 a0 00 00 00 a0 00 a0 81a7616374696f6e7390", "submit 1 flags=0 {  0 0 absent} format=2 dialect= body=81a7616374696f6e7390"},
 		{"a body that is a string", "9b 02 01 00 a0 00 00 00 a0 01 a0 a27b7d", "submit 1 flags=0 {  0 0 absent} format=1 dialect= body=7b7d"},
-		{"an unknown operation", "93 07 01 01", "operation 7 1 flags=1 {  0 0 absent} format=0 dialect= body="},
+		{"an unknown operation", "93 08 01 01", "operation 8 1 flags=1 {  0 0 absent} format=0 dialect= body="},
+		{"a context that is a map", "96 06 01 00 00 01 81a16101", "formulate 1 flags=0 {  0 0 absent} format=2 dialect= body=81a16101"},
 		{"an unknown operation with what follows", "95 0a 01 00 81 01 02 c0", "operation 10 1 flags=0 {  0 0 absent} format=0 dialect= body="},
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))
@@ -198,6 +214,14 @@ func TestBadRequests(t *testing.T) {
 		{"a map that is said to be JSON", "9b 02 01 00 a0 00 00 00 a0 01 a0 80", "a body that is a map is msgpack, and the format says otherwise at offset 12"},
 		{"a body longer than the frame", "9b 02 01 00 a0 00 00 00 a0 00 a0 c6ffffffff00", "the frame ends early at offset 17"},
 		{"a format that does not exist", "9b 02 01 00 a0 00 00 00 a0 03 a0 c400", "the format must be an integer from 0 to 2 at offset 9"},
+		{"a context that is a list", "96 06 01 00 00 00 90", "the body must be bytes, a string or a map, not byte 0x90 at offset 6"},
+		{"an output that does not exist", "96 06 01 00 00 03 80", "the output must be an integer from 0 to 2 at offset 5"},
+		{"contexts that are no list", "96 07 01 00 00 00 80", "the bodies must be an array, not byte 0x80 at offset 6"},
+		{"a context in a list that is none", "96 07 01 00 00 00 92 a0 01", "a body must be bytes, a string or a map, not byte 0x01 at offset 8"},
+		{"too many contexts", "96 07 01 00 00 00 dc0401", "1025 bodies, 1024 are allowed at offset 6"},
+		{"fewer contexts than announced", "96 07 01 00 00 00 93 a0", "the frame ends where a body should stand at offset 8"},
+		{"a map that does not end", "96 07 01 00 00 00 91 dfffffffff a0", "the frame ends where a value should stand at offset 13"},
+		{"a byte that is no value", "96 07 01 00 00 00 91 81a0c1", "byte 0xc1 begins no value at offset 9"},
 		{"aborted is a number", "99 03 01 00 a0 00 00 00 a0 01", "aborted must be a boolean, not byte 0x01 at offset 9"},
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))
@@ -225,6 +249,9 @@ func FuzzRequest(f *testing.F) {
 		if bad := again.decode(appendRequest(nil, &q)[frameHead:]); bad != nil {
 			t.Fatalf("%+v cannot be read again: %v", q, bad)
 		}
+		if len(q.batch.raw) == 0 && len(again.batch.raw) == 0 {
+			q.batch, again.batch = batch{}, batch{}
+		}
 		if len(q.body) == 0 && len(again.body) == 0 { // nil and empty bytes are the same body
 			q.body, again.body = nil, nil
 		}
@@ -240,8 +267,8 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p reply
-		if p.decode(b) == nil && len(p.results) > len(b) {
-			t.Fatalf("%d results in %d bytes", len(p.results), len(b))
+		if p.decode(b) == nil && len(p.results)+len(p.formulated) > len(b) {
+			t.Fatalf("%d results and %d answers in %d bytes", len(p.results), len(p.formulated), len(b))
 		}
 	})
 }

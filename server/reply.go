@@ -89,6 +89,9 @@ func appendText(b, s []byte) []byte {
 // maxErrorText bounds the text of an error in bytes.
 const maxErrorText = 4096
 
+// replyLength is the lengths of the arrays that replies are.
+var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4}
+
 // reply is one decoded reply, as the client sees it. What it holds are copies.
 type reply struct {
 	op         op
@@ -102,6 +105,7 @@ type reply struct {
 	results    []hint.Result
 	forward    []byte
 	status     fetch.Status
+	formulated []Formulated // of formulate one, of formulate_batch one per body
 }
 
 func (p *reply) decode(frame []byte) *frameError {
@@ -111,7 +115,7 @@ func (p *reply) decode(frame []byte) *frameError {
 	p.op = op(r.uint("the operation", math.MaxUint8))
 	p.seq = r.uint("the sequence number", math.MaxUint64)
 	code := Code(r.uint("the code", math.MaxUint8))
-	want := map[op]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10}[p.op]
+	want := replyLength[min(p.op, numOps-1)]
 	if code != CodeOK {
 		want = 5
 	}
@@ -135,6 +139,12 @@ func (p *reply) decode(frame []byte) *frameError {
 		p.draining = r.bool("draining")
 	case opSubmit:
 		p.decodeResults(&r)
+	case opFormulate:
+		r.b = append([]byte(nil), r.b...)
+		p.formulated = make([]Formulated, 1)
+		p.formulated[0].decode(&r)
+	case opFormulateBatch:
+		p.decodeBatch(&r)
 	case opStatus:
 		st := &p.status
 		st.State = abi.FetchState(r.uint("the state", math.MaxUint8))

@@ -38,6 +38,8 @@ type Config struct {
 	Runtime *runtime.Runtime
 	// Store answers finish, discard and status. Without one they are refused.
 	Store Store
+	// Fleet is the workers and their KV events. Without one there are none.
+	Fleet Fleet
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string
@@ -114,6 +116,7 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 	metrics Metrics
+	seed    func(*hint.Context) error // of every routing context; nil: nothing
 
 	socket   *socket // nil without one
 	admin    *http.Server
@@ -145,6 +148,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}}
 	s.reload = ReloadStatus{OK: true, LastOK: s.started}
+	if cfg.Fleet != nil {
+		s.seed = cfg.Fleet.Seed
+	}
 	if cfg.Socket != "" {
 		s.socket = newSocket(s)
 	}

@@ -264,6 +264,75 @@ func (r *reader) body(what string) (body []byte, inline bool) {
 	return nil, false
 }
 
+// batch reads an array of bodies. Each is bytes, a string or a map.
+func (r *reader) batch() batch {
+	at := r.pos
+	n := r.array("the bodies")
+	if n > maxBatch {
+		r.fail(at, "%d bodies, %d are allowed", n, maxBatch)
+	}
+	from := r.pos
+	for range n {
+		if r.err != nil {
+			return batch{}
+		}
+		r.element()
+	}
+	return batch{r.b[from:r.pos], n}
+}
+
+// element reads one of several bodies.
+func (r *reader) element() (body []byte, inline bool) {
+	if c, ok := r.head("a body"); !ok || c&0xf0 != 0x80 && c != 0xde && c != 0xdf {
+		return r.body("a body")
+	}
+	from := r.pos
+	r.skip()
+	return r.b[from:r.pos], true
+}
+
+// skip passes over one value. It takes as many steps as the value has bytes, at most.
+func (r *reader) skip() {
+	for left := uint64(1); left > 0 && r.err == nil; left-- {
+		c, ok := r.head("a value")
+		if !ok {
+			return
+		}
+		r.pos++
+		switch {
+		case c < 0x80, c >= 0xe0, c == 0xc0, c == 0xc2, c == 0xc3:
+		case c < 0x90:
+			left += 2 * uint64(c&15)
+		case c < 0xa0:
+			left += uint64(c & 15)
+		case c < 0xc0:
+			r.take(int(c & 31))
+		case c >= 0xc4 && c <= 0xc6:
+			r.take(int(r.be(1 << (c - 0xc4))))
+		case c >= 0xc7 && c <= 0xc9:
+			r.take(1 + int(r.be(1<<(c-0xc7))))
+		case c == 0xca, c == 0xce, c == 0xd2:
+			r.take(4)
+		case c == 0xcb, c == 0xcf, c == 0xd3:
+			r.take(8)
+		case c == 0xcc, c == 0xd0:
+			r.take(1)
+		case c == 0xcd, c == 0xd1:
+			r.take(2)
+		case c >= 0xd4 && c <= 0xd8:
+			r.take(1 + 1<<(c-0xd4))
+		case c >= 0xd9 && c <= 0xdb:
+			r.take(int(r.be(1 << (c - 0xd9))))
+		case c == 0xdc || c == 0xdd:
+			left += r.be(2 << (c - 0xdc))
+		case c == 0xde || c == 0xdf:
+			left += 2 * r.be(2<<(c-0xde))
+		default:
+			r.fail(r.pos-1, "byte 0x%02x begins no value", c)
+		}
+	}
+}
+
 // end wants the frame to end here.
 func (r *reader) end() {
 	if r.err == nil && r.pos != len(r.b) {

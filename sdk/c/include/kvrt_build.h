@@ -46,6 +46,7 @@ static struct {
     struct {
         uint32_t first; // its first entry in open
         kv_str key;     // under which its parent holds it
+        bool list;      // the entries' keys do not count
     } maps[KV_OPEN_MAPS];
     uint32_t depth;
     bool failed;
@@ -188,22 +189,26 @@ static void kv_insert(kv_str key, kvrt_node_t n)
         kv_out.failed = true;
         return;
     }
-    kvrt_node_t k = kv_copy(kv_out.action, kv_of_text(key));
+    kvrt_node_t k = {0};
+    if (!kv_out.maps[kv_out.depth - 1].list)
+        k = kv_copy(kv_out.action, kv_of_text(key));
     kv_out.open[kv_out.entries++] = (kvrt_entry_t){k, n};
 }
 
 // kv_map_begin opens a map: the payload itself with kv_root, else under a key of the
 // map that is open. kv_map_end closes the innermost one.
 #define kv_root ((kv_str){0, 0})
-KV_UNUSED static void kv_map_begin(kv_str key)
+static void kv_open(kv_str key, bool list)
 {
     if (kv_out.depth == KV_OPEN_MAPS)
         kv_out.failed = true;
     if (kv_out.failed)
         return;
     kv_out.maps[kv_out.depth].first = kv_out.entries;
+    kv_out.maps[kv_out.depth].list = list;
     kv_out.maps[kv_out.depth++].key = key;
 }
+KV_UNUSED static void kv_map_begin(kv_str key) { kv_open(key, false); }
 
 KV_UNUSED static void kv_map_end(void)
 {
@@ -213,6 +218,121 @@ KV_UNUSED static void kv_map_end(void)
     uint64_t at = kv_bytes(kv_out.action, kv_out.open + first, n * (uint32_t)sizeof(kvrt_entry_t));
     kv_out.entries = first;
     kv_insert(kv_out.maps[d].key, (kvrt_node_t){.tag = KVRT_TAG_MAP, .len = n, .val = at});
+}
+
+// kv_list_begin opens a list under a key, kv_list_end closes it. In a list keys do not
+// count: kv_map_begin(kv_root) and kv_add("", value) append to it.
+KV_UNUSED static void kv_list_begin(kv_str key) { kv_open(key, true); }
+
+KV_UNUSED static void kv_list_end(void)
+{
+    if (kv_out.failed)
+        return;
+    uint32_t d = --kv_out.depth, first = kv_out.maps[d].first, n = kv_out.entries - first;
+    bool ints = n > 0;
+    for (uint32_t i = 0; i < n; i++)
+        ints = ints && kv_out.open[first + i].val.tag == KVRT_TAG_U64;
+    uint32_t size = ints ? 8 : sizeof(kvrt_node_t); // integers have a form of their own
+    char *to = kv_room(n * size);
+    for (uint32_t i = 0; i < n && to; i++) {
+        const kvrt_node_t *v = &kv_out.open[first + i].val;
+        __builtin_memcpy(to + i * size, ints ? (const void *)&v->val : (const void *)v, size);
+    }
+    kv_out.entries = first;
+    kv_insert(kv_out.maps[d].key, (kvrt_node_t){.tag = ints ? KVRT_TAG_U64S : KVRT_TAG_ARRAY, .len = n, .val = (uint64_t)(to - kv_out.action)});
+}
+
+// kv_add_runs adds one list of the integers of several runs; kv_add_decimals the same
+// with each integer as text.
+#define kv_add_runs(key, runs, count) kv_add_runs_to(KV_LIT(key), (runs), (count))
+#define kv_add_decimals(key, runs, count) kv_add_decimals_to(KV_LIT(key), (runs), (count))
+
+static uint32_t kv_total(const kv_hashes *runs, uint32_t count)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        n += runs[i].len;
+    if (n > 1 << 24) // more than an answer may hold
+        kv_out.failed = true;
+    return (uint32_t)n;
+}
+
+KV_UNUSED static void kv_add_runs_to(kv_str key, const kv_hashes *runs, uint32_t count)
+{
+    uint32_t n = kv_total(runs, count);
+    char *to = kv_room(n * 8);
+    if (!to)
+        return;
+    kvrt_node_t node = {.tag = n > 0 ? KVRT_TAG_U64S : KVRT_TAG_ARRAY, .len = n, .val = (uint64_t)(to - kv_out.action)};
+    for (uint32_t i = 0; i < count; to += 8 * (uint64_t)runs[i++].len)
+        if (runs[i].len > 0)
+            __builtin_memcpy(to, runs[i].ptr, 8 * (uint64_t)runs[i].len);
+    kv_insert(key, node);
+}
+
+// kv_digits is x below 10^8 as eight digits, the first in the lowest byte: halves of four
+// digits, then of two, then of one, all lanes at once. A quotient is a product with the
+// rounded-up reciprocal, which is exact in these ranges.
+KV_INLINE uint64_t kv_digits(uint32_t x)
+{
+    uint64_t high = x / 10000, four = high | (uint64_t)(x - (uint32_t)high * 10000) << 32;
+    uint64_t hundreds = (four * 10486 >> 20) & UINT64_C(0x7f0000007f);
+    uint64_t two = hundreds | (four - hundreds * 100) << 16;
+    uint64_t tens = (two * 103 >> 10) & UINT64_C(0xf000f000f000f);
+    return tens | (two - tens * 10) << 8;
+}
+
+// kv_put_digits writes the digits without the zeros in front, and up to 8 bytes more.
+KV_INLINE char *kv_put_digits(char *to, uint32_t x)
+{
+    uint64_t d = kv_digits(x);
+    uint32_t skip = (uint32_t)__builtin_ctzll(d | UINT64_C(1) << 56) / 8;
+    d = (d | UINT64_C(0x3030303030303030)) >> skip * 8;
+    __builtin_memcpy(to, &d, 8);
+    return to + 8 - skip;
+}
+
+KV_INLINE char *kv_put_eight(char *to, uint32_t x)
+{
+    uint64_t d = kv_digits(x) | UINT64_C(0x3030303030303030);
+    __builtin_memcpy(to, &d, 8);
+    return to + 8;
+}
+
+// kv_decimal writes x and up to 8 bytes more, and returns where the text ends.
+KV_INLINE char *kv_decimal(char *to, uint64_t x)
+{
+    const uint64_t e8 = 100000000;
+    if (x < e8)
+        return kv_put_digits(to, (uint32_t)x);
+    uint64_t high = x / e8;
+    uint32_t low = (uint32_t)(x - high * e8);
+    if (high < e8)
+        return kv_put_eight(kv_put_digits(to, (uint32_t)high), low);
+    uint64_t top = high / e8;
+    return kv_put_eight(kv_put_eight(kv_put_digits(to, (uint32_t)top), (uint32_t)(high - top * e8)), low);
+}
+
+KV_UNUSED static void kv_add_decimals_to(kv_str key, const kv_hashes *runs, uint32_t count)
+{
+    uint32_t n = kv_total(runs, count);
+    char *base = kv_out.action, *nodes = kv_room(n * (uint32_t)sizeof(kvrt_node_t)), *text = kv_room(n * 20 + 8);
+    if (!text)
+        return;
+    kvrt_node_t *node = (kvrt_node_t *)nodes;
+    char *to = text;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < runs[i].len; k++) {
+            char *end = kv_decimal(to, runs[i].ptr[k]);
+            *node++ = (kvrt_node_t){.tag = KVRT_TAG_STRING, .len = (uint32_t)(end - to), .val = (uint64_t)(to - base)};
+            to = end;
+        }
+    // What was taken too much is given back.
+    __builtin_memset(to, 0, 8);
+    char *end = text + (((uint32_t)(to - text) + 8) & ~7u);
+    kv_heap_end -= (uint32_t)(kv_out.end - end);
+    kv_out.end = end;
+    kv_insert(key, (kvrt_node_t){.tag = KVRT_TAG_ARRAY, .len = n, .val = (uint64_t)(nodes - base)});
 }
 
 // kv_add_to adds a value under a key; kv_add takes the key as a literal.
@@ -250,6 +370,11 @@ KV_UNUSED static void kv_envelope_begin(kv_str protocol_version, kv_str message_
     rec->kind = KVRT_KIND_ENVELOPE;
     rec->protocol_version = spans[0], rec->message_id = spans[1];
 }
+
+// kv_actions_begin starts a policy's actions: the envelope that they come into is the
+// host's. A policy that has none returns kv_no_actions.
+KV_INLINE void kv_actions_begin(void) { kv_envelope_begin(kv_root, kv_root); }
+KV_INLINE kv_answer kv_no_actions(void) { return kv_accept(); }
 
 static kv_answer kv_answer_with(char *body)
 {

@@ -30,7 +30,8 @@ KV_UNUSED static char *kv_alloc(uint32_t n)
     return (char *)at;
 }
 
-KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = kv_arena_end; }
+KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = kv_arena_end + kv_ask_kept; }
+KV_UNUSED static uint32_t kv_heap_used(void) { return (uint32_t)(kv_heap_end - kv_arena_end); }
 
 KVRT_EXPORT("kvrt_abi_1") void kvrt_abi_1(void) {}
 
@@ -66,7 +67,8 @@ KV_UNUSED static char *kv_alloc(uint32_t n)
     return at;
 }
 
-KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = 0; }
+KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = kv_ask_kept; }
+KV_UNUSED static uint32_t kv_heap_used(void) { return kv_heap_end; }
 
 KV_INLINE kv_answer kv_answer_at(const kvrt_answer_t *a, uint32_t len)
 {
@@ -74,6 +76,13 @@ KV_INLINE kv_answer kv_answer_at(const kvrt_answer_t *a, uint32_t len)
     return len;
 }
 #endif
+
+// kv_call_begin forgets what the call before left.
+KV_UNUSED static void kv_call_begin(void)
+{
+    kv_ask_end = kv_ask_kept = 0;
+    kv_heap_reset();
+}
 
 // ---- From frames to what a role sees
 
@@ -110,7 +119,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
     KVRT_EXPORT("kvrt_init") kv_answer kvrt_init(const kvrt_init_frame_t *frame, uint32_t len) \
     { \
         (void)len; \
-        kv_heap_reset(); \
+        kv_call_begin(); \
         return f(kv_node(frame, &frame->parameters)); \
     }
 
@@ -121,8 +130,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
         (void)len; \
         if (position >= frame->count) \
             return -(kv_answer)KVRT_REASON_HANDLER_ERROR; \
-        kv_heap_reset(); \
-        kv_ask_end = 0; \
+        kv_call_begin(); \
         return f(kv_action_at(kv_envelope_of(frame), position)); \
     }
 
@@ -132,7 +140,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
     KVRT_EXPORT("kvrt_parse") kv_answer kvrt_parse(const kvrt_parse_frame_t *frame, uint32_t len) \
     { \
         (void)len; \
-        kv_heap_reset(); \
+        kv_call_begin(); \
         return f((kv_document){ \
             .raw = kv_run(frame, frame->raw), \
             .format = frame->format, \
@@ -148,8 +156,7 @@ KV_UNUSED static kv_answer kv_no_parameters(kv_value p)
     KVRT_EXPORT("kvrt_formulate") kv_answer kvrt_formulate(const kvrt_context_frame_t *frame, uint32_t len) \
     { \
         (void)len; \
-        kv_heap_reset(); \
-        kv_ask_end = 0; \
+        kv_call_begin(); \
         return f((kv_context){frame}); \
     }
 

@@ -6,8 +6,9 @@
 //     for (uint32_t i = 0; i < l.count; i++)
 //         kv_add("block_hashes", kv_of_hashes(kv_path(l, i)));
 //
-// An answer stays until the role returns. All answers of one call share KV_ASK_ROOM
-// bytes; what finds no room there is refused with KVRT_REASON_LIMIT_EXCEEDED.
+// An answer stays until the role returns. Answers share KV_ASK_ROOM bytes; one that
+// finds no room there lies on the heap, so ask before you build. When there is no memory
+// for it, it is refused with KVRT_REASON_LIMIT_EXCEEDED.
 #ifndef KVRT_SESSION_H
 #define KVRT_SESSION_H
 
@@ -52,21 +53,38 @@ typedef struct {
 // ---- Room for answers. A guest that asks for nothing has none.
 
 static char kv_ask_room[KV_ASK_ROOM] __attribute__((aligned(8), unused));
-static uint32_t kv_ask_end;
+static uint32_t kv_ask_end;  // of the answers in the room
+static uint32_t kv_ask_kept; // bytes at the beginning of the heap that answers keep
 
-KV_INLINE void *kv_ask_at(void) { return kv_ask_room + kv_ask_end; }
-KV_INLINE uint32_t kv_ask_left(void) { return KV_ASK_ROOM - kv_ask_end; }
+KV_UNUSED static char *kv_alloc(uint32_t n);
+KV_UNUSED static uint32_t kv_heap_used(void);
 
-// kv_asked takes the result of a host function that wrote to kv_ask_at: 0 when there is
-// an answer, which is kept, else why there is none.
-KV_UNUSED static uint32_t kv_asked(int64_t n)
+// kv_asked is one question: where the host writes, and what it returned.
+typedef struct {
+    void *at;
+    uint32_t cap, refused;
+    int64_t n;
+    bool heap;
+} kv_asked;
+
+KV_INLINE kv_asked kv_ask_begin(void) { return (kv_asked){.at = kv_ask_room + kv_ask_end, .cap = KV_ASK_ROOM - kv_ask_end}; }
+
+// kv_ask_again takes what the host returned. It is true when the answer needs more room,
+// which there is now: ask again.
+KV_UNUSED static bool kv_ask_again(kv_asked *a)
 {
-    if (n < 0)
-        return (uint32_t)-n;
-    if (n > kv_ask_left())
-        return KVRT_REASON_LIMIT_EXCEEDED;
-    kv_ask_end += ((uint32_t)n + 7) & ~7u;
-    return 0;
+    a->refused = a->n < 0 ? (uint32_t)-a->n : 0;
+    if (a->n <= (int64_t)a->cap) {
+        if (a->n > 0 && !a->heap)
+            kv_ask_end += ((uint32_t)a->n + 7) & ~7u;
+        return false;
+    }
+    a->refused = KVRT_REASON_LIMIT_EXCEEDED;
+    if (a->heap || a->n > INT32_MAX || !(a->at = kv_alloc((uint32_t)a->n)))
+        return false;
+    a->cap = (uint32_t)a->n;
+    kv_ask_kept = kv_heap_used();
+    return a->heap = true;
 }
 
 // kv_ask_node is a worker's id as a host function takes it: a text is found by its
@@ -90,8 +108,11 @@ KV_INLINE kv_lineage kv_lineage_at(const kvrt_lineage_t *r, uint32_t refused)
 KV_UNUSED static kv_lineage kv_session_lineage(kv_str session, kv_rank on)
 {
     kvrt_node_t id = kv_ask_node(on.id);
-    void *at = kv_ask_at();
-    return kv_lineage_at(at, kv_asked(kvrt_session_lineage(session.ptr, session.len, &id, on.dp_rank, 0, 0, at, kv_ask_left())));
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_session_lineage(session.ptr, session.len, &id, on.dp_rank, 0, 0, a.at, a.cap);
+    while (kv_ask_again(&a));
+    return kv_lineage_at(a.at, a.refused);
 }
 
 // kv_session_lineage_from is the part of the paths from an anchor on; paths without it
@@ -99,9 +120,11 @@ KV_UNUSED static kv_lineage kv_session_lineage(kv_str session, kv_rank on)
 KV_UNUSED static kv_lineage kv_session_lineage_from(kv_str session, kv_rank on, uint64_t anchor)
 {
     kvrt_node_t id = kv_ask_node(on.id);
-    void *at = kv_ask_at();
-    return kv_lineage_at(at,
-        kv_asked(kvrt_session_lineage(session.ptr, session.len, &id, on.dp_rank, anchor, KVRT_LINEAGE_FLAG_ANCHOR, at, kv_ask_left())));
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_session_lineage(session.ptr, session.len, &id, on.dp_rank, (int64_t)anchor, KVRT_LINEAGE_FLAG_ANCHOR, a.at, a.cap);
+    while (kv_ask_again(&a));
+    return kv_lineage_at(a.at, a.refused);
 }
 
 // kv_session_exclusive are the blocks on a worker that no other session's path there
@@ -109,8 +132,24 @@ KV_UNUSED static kv_lineage kv_session_lineage_from(kv_str session, kv_rank on, 
 KV_UNUSED static kv_lineage kv_session_exclusive(kv_str session, kv_rank on)
 {
     kvrt_node_t id = kv_ask_node(on.id);
-    void *at = kv_ask_at();
-    return kv_lineage_at(at, kv_asked(kvrt_session_exclusive(session.ptr, session.len, &id, on.dp_rank, at, kv_ask_left())));
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_session_exclusive(session.ptr, session.len, &id, on.dp_rank, a.at, a.cap);
+    while (kv_ask_again(&a));
+    return kv_lineage_at(a.at, a.refused);
+}
+
+// kv_own_lineage and kv_own_exclusive ask about the request's session on the selected
+// worker. A request without a session is KVRT_REASON_UNKNOWN_SESSION.
+KV_INLINE kv_lineage kv_own_lineage(kv_context c)
+{
+    kv_str session = kv_field(c, session_id);
+    return session.ptr ? kv_session_lineage(session, kv_rank_of(kv_selected(c))) : kv_lineage_at(0, KVRT_REASON_UNKNOWN_SESSION);
+}
+KV_INLINE kv_lineage kv_own_exclusive(kv_context c)
+{
+    kv_str session = kv_field(c, session_id);
+    return session.ptr ? kv_session_exclusive(session, kv_rank_of(kv_selected(c))) : kv_lineage_at(0, KVRT_REASON_UNKNOWN_SESSION);
 }
 
 // kv_path is path i of l.count; len 0 past the end.
@@ -136,9 +175,12 @@ KV_UNUSED static kv_hashes kv_longest_path(kv_lineage l)
 // kv_session_frontiers are the frontiers of a session on all workers.
 KV_UNUSED static kv_frontiers kv_session_frontiers(kv_str session)
 {
-    const kvrt_frontiers_t *at = kv_ask_at();
-    uint32_t refused = kv_asked(kvrt_session_frontiers(session.ptr, session.len, kv_ask_at(), kv_ask_left()));
-    return refused ? (kv_frontiers){refused, 0, 0, 0} : (kv_frontiers){0, at->frontiers_count, at->hash_kind, at};
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_session_frontiers(session.ptr, session.len, a.at, a.cap);
+    while (kv_ask_again(&a));
+    const kvrt_frontiers_t *at = a.at;
+    return a.refused ? (kv_frontiers){a.refused, 0, 0, 0} : (kv_frontiers){0, at->frontiers_count, at->hash_kind, at};
 }
 
 // kv_frontier is frontier i of f.count: its hash and depth may be read directly.
@@ -168,18 +210,22 @@ KV_UNUSED static uint32_t kv_session_node(uint64_t hash, kvrt_block_node_t *out)
 KV_UNUSED static kv_worker kv_find_worker(kv_rank rank)
 {
     kvrt_node_t id = kv_ask_node(rank.id);
-    const kvrt_worker_t *at = kv_ask_at();
-    if (kv_asked(kvrt_worker_get(&id, rank.dp_rank, kv_ask_at(), kv_ask_left())))
-        at = 0;
-    return (kv_worker){at, at};
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_worker_get(&id, rank.dp_rank, a.at, a.cap);
+    while (kv_ask_again(&a));
+    return a.refused ? (kv_worker){0, 0} : (kv_worker){a.at, a.at};
 }
 
 // kv_all_workers is the catalogue, kv_listed(w, i) one of its w.count workers.
 KV_UNUSED static kv_workers kv_all_workers(void)
 {
-    const kvrt_worker_list_t *at = kv_ask_at();
-    uint32_t refused = kv_asked(kvrt_worker_list(kv_ask_at(), kv_ask_left()));
-    return refused ? (kv_workers){refused, 0, 0} : (kv_workers){0, at->workers_count, at};
+    kv_asked a = kv_ask_begin();
+    do
+        a.n = kvrt_worker_list(a.at, a.cap);
+    while (kv_ask_again(&a));
+    const kvrt_worker_list_t *at = a.at;
+    return a.refused ? (kv_workers){a.refused, 0, 0} : (kv_workers){0, at->workers_count, at};
 }
 KV_INLINE kv_worker kv_listed(kv_workers w, uint32_t i)
 {

@@ -18,9 +18,19 @@ KV_INLINE kv_part kv_part_text(const char *s)
 KV_INLINE kv_part kv_part_str(kv_str s) { return (kv_part){KV_PART_QUOTED, s, 0}; }
 KV_INLINE kv_part kv_part_u64(uint64_t x) { return (kv_part){KV_PART_U64, {0, 0}, x}; }
 KV_INLINE kv_part kv_part_i64(int64_t x) { return (kv_part){KV_PART_I64, {0, 0}, (uint64_t)x}; }
+// A value is a number or text, or else the name of its kind.
+KV_UNUSED static kv_part kv_part_value(kv_value v)
+{
+    switch (v.tag) {
+    case KVRT_TAG_U64: return kv_part_u64(v.val);
+    case KVRT_TAG_I64: return kv_part_i64((int64_t)v.val);
+    case KVRT_TAG_STRING: return kv_part_str(kv_text(v));
+    }
+    return kv_part_text(kv_kind(v));
+}
 
 #define KV_PART(x) _Generic((x), \
-    char *: kv_part_text, const char *: kv_part_text, kv_str: kv_part_str, \
+    char *: kv_part_text, const char *: kv_part_text, kv_str: kv_part_str, kv_value: kv_part_value, \
     int: kv_part_i64, long: kv_part_i64, long long: kv_part_i64, \
     unsigned: kv_part_u64, unsigned long: kv_part_u64, unsigned long long: kv_part_u64)(x)
 
@@ -115,6 +125,34 @@ static uint32_t kv_say(const kv_part *parts, uint32_t count)
             at = start - 1;
     }
     return at;
+}
+
+// kv_join(room, parts...) puts the parts into an array of bytes, a kv_str as it is; absent
+// when they do not fit.
+#define kv_join(room, ...) kv_join_parts((room), sizeof(room), KV_PARTS(__VA_ARGS__))
+KV_UNUSED static kv_str kv_join_parts(char *room, uint32_t size, const kv_part *parts, uint32_t count)
+{
+    uint32_t at = 0;
+    for (; count > 0; parts++, count--) {
+        char digits[21];
+        kv_str s = parts->str;
+        if (parts->kind >= KV_PART_U64) {
+            bool negative = parts->kind == KV_PART_I64 && (int64_t)parts->num < 0;
+            uint64_t x = negative ? 0 - parts->num : parts->num;
+            uint32_t i = sizeof digits;
+            do
+                digits[--i] = (char)('0' + x % 10);
+            while ((x /= 10) > 0);
+            if (negative)
+                digits[--i] = '-';
+            s = (kv_str){digits + i, (uint32_t)sizeof digits - i};
+        }
+        if (s.len > size - at)
+            return (kv_str){0, 0};
+        __builtin_memcpy(room + at, s.ptr, s.len);
+        at += s.len;
+    }
+    return (kv_str){room, at};
 }
 
 // kv_answer_at makes an answer of the record at a, whose runs end len bytes after it.

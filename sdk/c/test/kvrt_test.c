@@ -220,6 +220,55 @@ static void policy(void)
     free(frame);
 }
 
+// lists builds a payload with lists of all kinds.
+static void lists(void)
+{
+    char room[24];
+    CHECK(kv_eq(kv_join(room, KV_LIT("s"), "-", kv_of_u64(UINT64_MAX)), KV_LIT("s-18446744073709551615")));
+    CHECK(kv_eq(kv_join(room, (int64_t)INT64_MIN, 7u), KV_LIT("-92233720368547758087")));
+    CHECK(!kv_join(room, "1234567890123456", kv_of_text(KV_LIT("123456789"))).ptr);
+
+    uint64_t hashes[] = {0, 9, 10, 99999999, 100000000, 9999999999999999, 10000000000000000, UINT64_MAX, 1234567890123456789};
+    kv_hashes runs[] = {{hashes, 7}, {0, 0}, {hashes + 7, 2}};
+    kv_actions_begin();
+    kv_action_begin(KV_LIT("a1"), KV_LIT("t"), KV_LIT("1.0"));
+    kv_map_begin(kv_root);
+    kv_add_runs("runs", runs, 3);
+    kv_add_runs("none", runs, 0);
+    kv_add_decimals("decimals", runs, 3);
+    kv_add_decimals("no_decimals", runs + 1, 1);
+    kv_list_begin(KV_LIT("list"));
+    kv_add("", kv_of_null());
+    kv_map_begin(kv_root);
+    kv_add("a", kv_of_u64(1));
+    kv_map_end();
+    kv_list_end();
+    kv_list_begin(KV_LIT("ints"));
+    kv_add("", kv_of_u64(1));
+    kv_add("", kv_of_u64(2));
+    kv_list_end();
+    kv_list_begin(KV_LIT("empty"));
+    kv_list_end();
+    kv_add("last", kv_of_bool(true));
+    kv_map_end();
+    kv_action_end();
+    stub_result r = stub_read(kv_emit());
+    CHECK_TEXT(r.body, "{\"protocol_version\":\"\",\"message_id\":\"\",\"actions\":[{\"action_id\":\"a1\",\"action_type\":\"t\",\"action_version\":\"1.0\",\"payload\":{"
+        "\"runs\":[0,9,10,99999999,100000000,9999999999999999,10000000000000000,18446744073709551615,1234567890123456789],\"none\":[],"
+        "\"decimals\":[\"0\",\"9\",\"10\",\"99999999\",\"100000000\",\"9999999999999999\",\"10000000000000000\",\"18446744073709551615\",\"1234567890123456789\"],"
+        "\"no_decimals\":[],\"list\":[null,{\"a\":1}],\"ints\":[1,2],\"empty\":[],\"last\":true}}]}");
+    for (uint64_t i = 0, x = 1; i < 200000; i++, x = x * UINT64_C(6364136223846793005) + 1442695040888963407) {
+        char have[32], want[32];
+        uint64_t y = x >> i % 64;
+        *kv_decimal(have, y) = 0;
+        snprintf(want, sizeof want, "%llu", (unsigned long long)y);
+        if (strcmp(have, want) != 0) {
+            CHECK_TEXT(have, want);
+            break;
+        }
+    }
+}
+
 static kv_rank rank(uint64_t worker, uint32_t dp_rank) { return (kv_rank){kv_of_u64(worker), dp_rank}; }
 
 static void sessions(void)
@@ -259,16 +308,25 @@ static void sessions(void)
     kv_workers all = kv_all_workers();
     CHECK(all.count == 2 && kv_is(kv_worker_field(kv_listed(all, 0), worker_type), "decode") && !kv_worker_field(kv_listed(all, 1), worker_type).ptr);
 
-    // All answers of a call share the room; what does not fit is refused, and others still fit.
+    // All answers of a call share the room; what does not fit lies on the heap as long as
+    // there is memory, and others still fit.
     static uint64_t many[STUB_BLOCKS];
     for (uint64_t i = 0; i < STUB_BLOCKS; i++)
         many[i] = 100 + i;
     stub_path("long", 7, 0, many, STUB_BLOCKS);
-    kv_ask_end = 0;
+    kv_call_begin();
     for (uint32_t left = KV_ASK_ROOM, need = 16 + 8 + 8 * STUB_BLOCKS; left >= need; left -= need)
         CHECK(kv_longest_path(kv_session_lineage(KV_LIT("long"), rank(7, 0))).len == STUB_BLOCKS);
+    kv_lineage heap = kv_session_lineage(KV_LIT("long"), rank(7, 0));
+    CHECK(kv_longest_path(heap).len == STUB_BLOCKS && (const char *)heap.record == kv_heap);
+    kv_begin(); // what is built does not lie over it
+    CHECK(kv_longest_path(heap).ptr[STUB_BLOCKS - 1] == 99 + STUB_BLOCKS && kv_out.answer >= kv_heap + kv_ask_kept);
+    while (kv_session_lineage(KV_LIT("long"), rank(7, 0)).refused == 0)
+        CHECK(kv_ask_kept <= sizeof kv_heap);
     CHECK(kv_session_lineage(KV_LIT("long"), rank(7, 0)).refused == KVRT_REASON_LIMIT_EXCEEDED);
     CHECK(kv_session_lineage(KV_LIT("s"), rank(7, 0)).count == 2);
+    kv_call_begin();
+    CHECK(kv_ask_kept == 0 && kv_heap_used() == 0);
 
     stub_fleet.index_off = true;
     CHECK(kv_session_lineage(KV_LIT("s"), rank(7, 0)).refused == KVRT_REASON_INDEX_OFF);
@@ -294,6 +352,7 @@ int main(void)
     answers();
     building();
     policy();
+    lists();
     sessions();
     return stub_done();
 }

@@ -53,12 +53,19 @@ impl Writer {
 
     /// Starts an envelope.
     pub fn envelope(protocol_version: &str, message_id: &str) -> Writer {
+        let mut w = Writer::actions();
+        let frame = w.base;
+        w.span(frame + OFF_ENVELOPE_FRAME_PROTOCOL_VERSION, Some(protocol_version));
+        w.span(frame + OFF_ENVELOPE_FRAME_MESSAGE_ID, Some(message_id));
+        w
+    }
+
+    /// Starts a policy's actions: the envelope that they come into is the host's.
+    pub fn actions() -> Writer {
         let mut w = Writer::new(true);
         let frame = w.mem.take(SIZE_ENVELOPE_FRAME);
         w.mem.put_u32(frame + OFF_ENVELOPE_FRAME_KIND, KIND_ENVELOPE);
         w.base = frame;
-        w.span(frame + OFF_ENVELOPE_FRAME_PROTOCOL_VERSION, Some(protocol_version));
-        w.span(frame + OFF_ENVELOPE_FRAME_MESSAGE_ID, Some(message_id));
         w
     }
 
@@ -154,11 +161,28 @@ impl Writer {
 
     /// An array of integers.
     pub fn hashes(&mut self, h: &[u64]) -> Node {
-        let at = self.mem.room(h.len() * 8);
-        for (i, x) in h.iter().enumerate() {
-            self.mem.put(at + i * 8, &x.to_le_bytes());
-        }
+        // SAFETY: integers are bytes; the ABI's are little-endian, as Wasm is and every
+        // machine that tests run on.
+        let bytes = unsafe { core::slice::from_raw_parts(h.as_ptr().cast::<u8>(), core::mem::size_of_val(h)) };
+        let at = self.mem.room(bytes.len());
+        self.mem.put(at, bytes);
         Node { tag: if h.is_empty() { TAG_ARRAY } else { TAG_U64S }, ext: 0, zero: 0, len: h.len() as u32, val: (at - self.base) as u64 }
+    }
+
+    /// An array of integers as decimal texts.
+    pub fn decimals(&mut self, h: &[u64]) -> Node {
+        self.array_with(h.len(), |w, i| {
+            let (mut text, mut at, mut x) = ([b'0'; 20], 20, h.get(i).copied().unwrap_or_default());
+            while x > 0 || at == 20 {
+                at -= 1;
+                if let Some(digit) = text.get_mut(at) {
+                    *digit = b'0' + (x % 10) as u8;
+                }
+                x /= 10;
+            }
+            let digits = text.get(at..).unwrap_or_default();
+            w.run(TAG_STRING, 0, digits.len(), digits)
+        })
     }
 
     /// A map of values that were written before.

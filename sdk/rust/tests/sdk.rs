@@ -197,6 +197,33 @@ fn parameters() {
     assert_eq!(made, Ok(3));
 }
 
+/// Answers with lists of integers.
+struct Lists;
+
+impl Policy for Lists {
+    fn formulate(&self, _: Context) -> Answer {
+        let mut w = Writer::actions();
+        w.action(None, Some("t"), None, |w| {
+            let hashes = [0, 9, 10, u64::MAX, 1 << 53];
+            let entries = [("ints", w.hashes(&hashes)), ("texts", w.decimals(&hashes)), ("none", w.decimals(&[]))];
+            w.map(&entries)
+        });
+        Answer::Write(w)
+    }
+}
+
+impl Parser for Lists {
+    fn parse(&self, _: Document) -> Answer {
+        self.formulate(Context::new(&[0; SIZE_CONTEXT_FRAME]))
+    }
+}
+
+#[test]
+fn lists_of_integers() {
+    let want = r#"{"protocol_version":"","message_id":"","actions":[{"action_id":"","action_type":"t","action_version":"","payload":{"ints":[0,9,10,18446744073709551615,9007199254740992],"texts":["0","9","10","18446744073709551615","9007199254740992"],"none":[]}}]}"#;
+    assert_eq!(parse(&Lists, "{}", None).body.as_deref(), Some(want));
+}
+
 #[test]
 fn contexts() {
     let mut frame = vec![0u8; SIZE_CONTEXT_FRAME];

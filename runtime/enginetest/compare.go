@@ -193,18 +193,32 @@ func (d *duel) cuts() {
 	}
 }
 
+// contexts are routing contexts that policies have something to say to.
+func contexts() []string {
+	const worker = `{"worker_id":%s,"worker_type":"decode","source_control_endpoint":"tcp://127.0.0.1:1","matched_blocks":{"gpu":%d}}`
+	full := `{"request_id":"r1","selected":` + fmt.Sprintf(worker, "7", 0) + `,"candidates":[` + fmt.Sprintf(worker, `"w"`, 2) + "," + fmt.Sprintf(worker, "9", 2) + `],
+		"block_hashes":[1,18446744073709551615,3],"hash_kind":"engine","block_size":16,"prompt_tokens":50,"tools_declared":true,
+		"session":{"session_id":"s1","session_final":%v,"input_trigger":"tool_result"},
+		"request_hint":{"actions":[{"action_type":"kv.retain","payload":{"ttl_seconds":1.5}}]}}`
+	return []string{`{"request_id":"r1","selected":{"worker_id":7}}`, fmt.Sprintf(full, true), fmt.Sprintf(full, false)}
+}
+
 // frames gives a guest of the ABI frames that a host makes, and the same with bytes that
 // no host makes.
 func (d *duel) frames(module string) {
 	export := runtime.ExportHandle
+	docs := []string{`{}`, `{"block_hashes":[1,18446744073709551615]}`, `{"source_control_endpoint":"tcp://127.0.0.1:1","block_hashes":[7]}`,
+		`{"scope":"s","directives":[{"start":0,"end":64,"priority":50,"duration":600},{"priority":1}]}`, `{"directives":[{"priority":50.5}],"block_hashes":"x"}`, `@hashes`, `@directives`}
 	for _, s := range d.sides {
 		s.guest(module)
-		if s.g.Has(runtime.ExportParse) {
+		switch {
+		case s.g.Has(runtime.ExportParse):
 			export = runtime.ExportParse
+		case s.g.Has(runtime.ExportFormulate):
+			export, docs = runtime.ExportFormulate, contexts()
 		}
 	}
-	for _, doc := range []string{`{}`, `{"block_hashes":[1,18446744073709551615]}`, `{"source_control_endpoint":"tcp://127.0.0.1:1","block_hashes":[7]}`,
-		`{"scope":"s","directives":[{"start":0,"end":64,"priority":50,"duration":600},{"priority":1}]}`, `{"directives":[{"priority":50.5}],"block_hashes":"x"}`, `@hashes`, `@directives`} {
+	for _, doc := range docs {
 		frame := d.sides[0].frame(module, export, doc)
 		for round := range 50 {
 			mutant := slices.Clone(frame)
@@ -217,7 +231,7 @@ func (d *duel) frames(module string) {
 				copy(s.g.Memory()[s.arena:], mutant)
 			}
 			args := []uint64{uint64(arena), uint64(len(frame)), 0}
-			if export == runtime.ExportParse {
+			if export != runtime.ExportHandle {
 				args = args[:2]
 			}
 			if !d.both(plenty, export, args...) {

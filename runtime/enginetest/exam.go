@@ -200,6 +200,10 @@ func (h *hosts) granted(m *admit.Module) []runtime.HostModule {
 	for _, host := range []runtime.HostModule{
 		offer{"test", h.functions()},
 		offer{abi.ModuleFetch, runtime.Functions(abi.ModuleFetch, map[string]func(*runtime.Call, []byte, []uint64){"submit": submit})},
+		offer{abi.ModuleSession, runtime.Functions(abi.ModuleSession, map[string]func(*runtime.Call, []byte, []uint64){
+			"lineage":   func(_ *runtime.Call, mem []byte, stack []uint64) { stack[0] = blocks(mem, stack[6], stack[7]) },
+			"exclusive": func(_ *runtime.Call, mem []byte, stack []uint64) { stack[0] = blocks(mem, stack[4], stack[5]) },
+		})},
 		offer{abi.ModuleLog, runtime.Functions(abi.ModuleLog, map[string]func(*runtime.Call, []byte, []uint64){"write": func(*runtime.Call, []byte, []uint64) {}})},
 	} {
 		if slices.ContainsFunc(m.Imports, func(i admit.Import) bool { return i.Module == host.Name() }) {
@@ -217,6 +221,24 @@ type offer struct {
 
 func (o offer) Name() string                      { return o.name }
 func (o offer) Functions() []runtime.HostFunction { return o.functions }
+
+// blocks writes a Lineage of one path, the blocks 1 and 2^64-1, where there is room.
+func blocks(mem []byte, off, size uint64) uint64 {
+	const n = abi.SizeLineage + abi.SizePath + 16
+	if at := uint64(uint32(off)); uint64(uint32(size)) >= n && at+n <= uint64(len(mem)) {
+		b := mem[at : at+n]
+		clear(b)
+		abi.PutU32(b, abi.OffLineageHashKind, uint32(abi.HashKindEngine))
+		abi.PutU32(b, abi.OffLineagePathsCount, 1)
+		abi.PutU32(b, abi.OffLineagePaths, abi.SizeLineage)
+		abi.PutU32(b, abi.OffLineageBlocks, 2)
+		abi.PutU32(b, abi.SizeLineage+abi.OffPathHashes, abi.SizeLineage+abi.SizePath)
+		abi.PutU32(b, abi.SizeLineage+abi.OffPathHashesCount, 2)
+		abi.PutU64(b, n-16, 1)
+		abi.PutU64(b, n-8, 1<<64-1)
+	}
+	return n
+}
 
 // submit refuses a hint whose hashes are not in memory, by the ABI's own codes.
 func submit(_ *runtime.Call, mem []byte, stack []uint64) {

@@ -7,8 +7,9 @@ import (
 )
 
 // frame makes what a guest of the ABI gets out of a JSON document: for kvrt_init its
-// parameters, for kvrt_parse a document of the guest's dialect, for kvrt_handle the
-// payload of one action of the guest's type. @name is the document in testdata/name.json.
+// parameters, for kvrt_parse a document of the guest's dialect, for kvrt_formulate a
+// context, for kvrt_handle the payload of one action of the guest's type. @name is the
+// document in testdata/name.json.
 func (s *script) frame(module string, f runtime.Export, doc string) []byte {
 	s.Helper()
 	raw := []byte(doc)
@@ -35,6 +36,12 @@ func (s *script) frame(module string, f runtime.Export, doc string) []byte {
 		return abi.FinishInit(tree(abi.BeginInit(nil, 0, manifest.Name)))
 	case runtime.ExportParse:
 		return abi.FinishParse(tree(abi.BeginParse(nil, abi.FormatJSON, raw, "r1", manifest.Dialects[0])))
+	case runtime.ExportFormulate:
+		var c hint.Context
+		if err := c.Decode(abi.FormatJSON, raw, hint.ContextOptions{}); err != nil {
+			s.Fatalf("%s: %v", doc, err)
+		}
+		return c.Bytes()
 	}
 	return s.envelopeFrame(envelope(1, manifest.ActionTypes[0].Type, string(raw)))
 }

@@ -384,9 +384,10 @@ def text(files):
 
 def main():
     import calls
+    import routing
 
     files = list(text([trees(), inits(), parses(), actions(), envelopes(), answers(), contexts()]))
-    for name, vectors in ("results.json", calls.results()), ("calls.json", calls.calls()):
+    for name, vectors in ("results.json", calls.results()), ("calls.json", calls.calls()), ("routing.json", routing.vectors()):
         files.append((name, '{"vectors": [\n' + ",\n".join("  " + json.dumps(v) for v in vectors) + "\n]}\n"))
     stale = []
     for name, content in files:

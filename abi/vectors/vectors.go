@@ -169,6 +169,14 @@ type Line struct {
 	Text  string
 }
 
+// RoutingContext is the JSON that a router hands over, and what the ContextFrame says that
+// a host makes of it.
+type RoutingContext struct {
+	Name, What, Document string
+	Value                any    // nil when the document must be refused
+	Error                string // the path of the field that is wrong
+}
+
 // Int and Uint are integers that JSON spells as strings, since a number would pass
 // through a double in many languages.
 type (
@@ -207,6 +215,13 @@ func Results() ([]Result, error) {
 func Calls() ([]Call, error) {
 	var f struct{ Vectors []Call }
 	err := read("calls", &f)
+	return f.Vectors, err
+}
+
+// Routing reads the vectors of routing contexts.
+func Routing() ([]RoutingContext, error) {
+	var f struct{ Vectors []RoutingContext }
+	err := read("routing", &f)
 	return f.Vectors, err
 }
 

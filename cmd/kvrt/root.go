@@ -38,9 +38,10 @@ Exit codes of every verb:
   4  refused: a module that breaks the ABI, a capability that is not granted, a limit
   5  timed out
 
-Guests are compiled in a child process, under limits, and kept in a private folder:
-that of the environment variable KVRT_COMPILE_CACHE, or kvrt in the user's cache
-folder. KVRT_COMPILE_CACHE=off compiles them in this process.`,
+Guests are compiled and tried in a child process, under limits (compile in kvrt.yaml),
+before this one runs any of them, and kept in a private folder: that of the environment
+variable KVRT_COMPILE_CACHE, or of compile.cache, or kvrt in the user's cache folder.
+KVRT_COMPILE_CACHE=off compiles them in this process and tries none.`,
 		Example: `  kvrt serve                           # the daemon, with the built-in guests
   kvrt submit envelope.json            # one envelope through it
   kvrt dispatch envelope.json          # the same without a daemon

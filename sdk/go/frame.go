@@ -36,13 +36,17 @@ func (a Action) Position() int { return a.position }
 type Envelope struct{ frame abi.EnvelopeFrame }
 
 // Len is how many actions there are.
-func (e Envelope) Len() int { return e.frame.Count() }
+func (e Envelope) Len() int { return int(u32(e.frame, abi.OffEnvelopeFrameCount)) }
 
 // Total is how many actions the whole envelope has, those of other guests included.
 func (e Envelope) Total() int { return int(e.frame.Total()) }
 
 // Action is the action at a position in [0, Len).
-func (e Envelope) Action(position int) Action { return Action{e.frame.Action(position), position} }
+func (e Envelope) Action(position int) Action {
+	off := u32(e.frame, u32(e.frame, abi.OffEnvelopeFrameActions)+4*uint32(position))
+	end := uint64(off) + uint64(u32(e.frame, off+abi.OffActionSize))
+	return Action{abi.Action(e.frame[off:end:end]), position}
+}
 
 // ProtocolVersion is the version of the hint protocol; empty when absent.
 func (e Envelope) ProtocolVersion() string { return view(e.frame.ProtocolVersion()) }

@@ -16,7 +16,10 @@ type Value struct {
 }
 
 // at returns the value whose node lies at an offset of its base.
-func at(base []byte, off uint32) Value { return Value{base, abi.GetNode(base, off)} }
+func at(base []byte, off uint32) Value {
+	head := u64(base, off)
+	return Value{base, abi.Node{Tag: abi.Tag(head), Ext: uint8(head >> 8), Len: uint32(head >> 32), Val: u64(base, off+abi.OffNodeVal)}}
+}
 
 // Tag says what the value is.
 func (v Value) Tag() abi.Tag { return v.node.Tag }
@@ -122,7 +125,7 @@ func u64s(base []byte, off, count uint32) []uint64 {
 	}
 	out := make([]uint64, count)
 	for i := range out {
-		out[i] = abi.U64(b, uint32(8*i))
+		out[i] = u64(b, uint32(8*i))
 	}
 	return out
 }
@@ -141,9 +144,9 @@ func (v Value) Elem(i int) Value {
 	case i < 0 || i >= v.Len() || v.IsMap():
 		return Value{}
 	case v.node.Tag == abi.TagU64s:
-		return Value{node: abi.Uint(v.base.U64At(v.node, uint32(i)))}
+		return Value{node: abi.Uint(u64(v.base, uint32(v.node.Val)+8*uint32(i)))}
 	}
-	return Value{v.base, v.base.Elem(v.node, uint32(i))}
+	return at(v.base, uint32(v.node.Val)+abi.SizeNode*uint32(i))
 }
 
 // Entry returns entry i of a map, in the sender's order; absent past its ends.
@@ -151,8 +154,8 @@ func (v Value) Entry(i int) (key, val Value) {
 	if i < 0 || !v.IsMap() || i >= v.Len() {
 		return Value{}, Value{}
 	}
-	k, x := v.base.Entry(v.node, uint32(i))
-	return Value{v.base, k}, Value{v.base, x}
+	off := uint32(v.node.Val) + abi.SizeEntry*uint32(i)
+	return at(v.base, off), at(v.base, off+abi.OffEntryVal)
 }
 
 // Elems yields the elements of an array.
@@ -177,8 +180,19 @@ func (v Value) Entries() iter.Seq2[Value, Value] {
 // Get returns the value of a string key in a map; absent when there is no such key, or
 // no map.
 func (v Value) Get(key string) Value {
-	if n := v.base.Lookup(v.node, key); n.Tag != abi.TagAbsent {
-		return Value{v.base, n}
+	if v.node.Tag != abi.TagMap {
+		return Value{}
+	}
+	head := uint64(abi.TagString) | uint64(len(key))<<32 // tag and length in one look
+	off := uint32(v.node.Val)
+	for range v.node.Len {
+		if u64(v.base, off) == head {
+			text := uint32(u64(v.base, off+abi.OffNodeVal))
+			if string(v.base[text:uint64(text)+uint64(len(key))]) == key {
+				return at(v.base, off+abi.OffEntryVal)
+			}
+		}
+		off += abi.SizeEntry
 	}
 	return Value{}
 }

@@ -1,3 +1,5 @@
+//go:build !wasip1
+
 // Package guesttest calls a guest natively, so that it is tested with go test and
 // nothing else:
 //

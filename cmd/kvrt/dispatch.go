@@ -12,6 +12,7 @@ func newDispatch() *cobra.Command {
 	var (
 		flags       envelopeFlags
 		file, level string
+		client      bool
 	)
 	cmd := &cobra.Command{
 		Use:   "dispatch FILE|-",
@@ -62,7 +63,7 @@ level on.`,
 			}
 			defer s.runtime.Close(context.Background())
 			res := s.runtime.NewResponse()
-			req := &runtime.Request{Body: body, Format: flags.inputFormat(), Dialect: flags.dialect, Identity: flags.identity(), Forward: flags.forward != ""}
+			req := &runtime.Request{Body: body, Format: flags.inputFormat(), Dialect: flags.dialect, Identity: flags.identity(), Forward: flags.forward != "", FromClient: client}
 			if err := s.runtime.Dispatch(req, res); err != nil {
 				return err
 			}
@@ -70,6 +71,7 @@ level on.`,
 		},
 	}
 	flags.add(cmd)
+	cmd.Flags().BoolVar(&client, "from-client", false, "the envelope came with a client's request and no router made it: with request_hints: strip its actions are rejected as stripped")
 	configFlag(cmd.Flags(), &file)
 	logLevelFlag(cmd, &level, "error")
 	return cmd

@@ -40,7 +40,11 @@ func newHosts(t *testing.T, name string) *hosts {
 }
 
 func (hs *hosts) spec(params json.RawMessage) runtime.GuestSpec {
-	return runtime.GuestSpec{Name: hs.name, Module: hs.wasm, Grants: hs.manifest.Capabilities, Parameters: params, Limits: hs.limits}
+	spec := runtime.GuestSpec{Name: hs.name, Module: hs.wasm, Grants: hs.manifest.Capabilities, Parameters: params, Limits: hs.limits}
+	if hs.manifest.Has(abi.RolePolicy) {
+		spec.Policy = &runtime.PolicyUse{}
+	}
+	return spec
 }
 
 func (hs *hosts) load(ctx context.Context, params json.RawMessage) (*host, error) {

@@ -39,6 +39,10 @@ type Case struct {
 	Envelope     json.RawMessage `json:"envelope"`
 	Refused      *Verdict        `json:"refused"`
 
+	// For a policy: a routing context, with Envelope, which may be null, and Refused.
+	Context json.RawMessage `json:"context"`
+	Dropped *[]string       `json:"dropped"` // why the policy's actions were left out
+
 	Log     *[]string `json:"log"`
 	Submits *[]Submit `json:"submits"`
 
@@ -118,6 +122,10 @@ func (c *Case) body(m *abi.Manifest, format abi.Format) (body []byte, ok bool, e
 		return []byte(*c.DocumentText), format == abi.FormatJSON, nil
 	case c.Document != nil:
 		text = c.Document
+	case c.Context != nil && !m.Has(abi.RolePolicy):
+		return nil, false, errors.New("a context, and the guest is no policy")
+	case c.Context != nil:
+		text = c.Context
 	case c.Payload == nil && c.Input == nil && c.Msgpack == "":
 		return nil, false, nil
 	case !m.Has(abi.RoleHandler):

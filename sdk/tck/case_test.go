@@ -110,7 +110,7 @@ func TestFailures(t *testing.T) {
 
 // FuzzReadCases: no text is read as cases that then break the runner.
 func FuzzReadCases(f *testing.F) {
-	for _, file := range []string{"kv-fetch/cases/payload.jsonl", "router-hint/cases/refused.jsonl"} {
+	for _, file := range []string{"kv-fetch/cases/payload.jsonl", "router-hint/cases/refused.jsonl", "evict-on-final/cases/final.jsonl"} {
 		text, err := os.ReadFile("../../policies/" + file)
 		if err != nil {
 			f.Fatal(err)
@@ -120,7 +120,7 @@ func FuzzReadCases(f *testing.F) {
 		}
 	}
 	runners := map[string]*tck.Runner{}
-	for _, name := range []string{"kv-fetch", "router-hint"} {
+	for _, name := range []string{"kv-fetch", "router-hint", "evict-on-final"} {
 		r, err := (&tck.Kit{Engine: wazero.New(wazero.Config{Interpreter: true})}).NewRunner(embedded(f, name))
 		if err != nil {
 			f.Fatal(err)

@@ -187,6 +187,12 @@ func (c *namedCase) inputs(m *abi.Manifest, features abi.Feature) []input {
 		switch {
 		case err != nil || !ok:
 			continue
+		case c.Context != nil:
+			var x hint.Context
+			if x.Decode(format, body, hint.ContextOptions{}) != nil {
+				return nil
+			}
+			return []input{{name: c.name(), role: abi.RolePolicy, frame: x.Bytes()}}
 		case !c.parses():
 			return envelopeInputs(m, features, c.name(), format, body)
 		}

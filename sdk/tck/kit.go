@@ -1,9 +1,12 @@
 package tck
 
 import (
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/hosts/session"
 	"github.com/kvrt/kvrt/hosts/wasi"
+	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -13,8 +16,9 @@ type Kit struct {
 	// Second, when it is not nil, is an engine that must agree with Engine on each call.
 	// Where a guest is not trusted neither is it, and the kit is used in a child process.
 	Second runtime.Engine
-	// Hosts are offered beside kvrt_fetch, which is always a [Recorder]. Default:
-	// kvrt_log, kvrt_clock and the stub of WASI.
+	// Hosts are offered beside kvrt_fetch and kvrt_session, which are always those of a
+	// [Recorder]. Default: kvrt_worker without workers, kvrt_log, kvrt_clock and the stub
+	// of WASI.
 	Hosts []runtime.HostModule
 	// CheckParameters, when set, holds parameters against the schema in the manifest.
 	CheckParameters func(schema, parameters []byte) error
@@ -24,9 +28,13 @@ type Kit struct {
 func (k *Kit) Config(rec *Recorder) runtime.Config {
 	hosts := k.Hosts
 	if hosts == nil {
-		hosts = []runtime.HostModule{log.Module{}, clock.Module{}, wasi.Module{}}
+		hosts = []runtime.HostModule{worker.NewHost(worker.New(worker.Config{})), log.Module{}, clock.Module{}, wasi.Module{}}
 	}
-	return runtime.Config{
-		Engine: k.Engine, Hosts: append([]runtime.HostModule{rec}, hosts...), Log: rec.Log(), CheckParameters: k.CheckParameters,
+	own := []runtime.HostModule{rec, session.NewHost(&rec.Sessions, scope)}
+	for _, h := range hosts {
+		if h.Name() != abi.ModuleSession {
+			own = append(own, h)
+		}
 	}
+	return runtime.Config{Engine: k.Engine, Hosts: own, Log: rec.Log(), CheckParameters: k.CheckParameters}
 }

@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hosts/session"
 	"github.com/kvrt/kvrt/runtime"
 )
 
 // Recorder is kvrt_fetch for a guest that is looked at. It costs what the real one costs
 // and refuses the same arguments, but takes every source, keeps no hint and remembers
-// what it was asked. The zero value is ready; it is used by one goroutine at a time.
+// what it was asked. It also has the sessions that kvrt_session tells of. The zero value
+// is ready; it is used by one goroutine at a time.
 type Recorder struct {
 	// Refuse, unless none, is what submit answers.
 	Refuse abi.Reason
@@ -21,6 +23,17 @@ type Recorder struct {
 	Effects []Effect
 	// Lines are what the guest logged, as "warn: text".
 	Lines []string
+	// Sessions are the lineage indexes; without one the index is off.
+	Sessions session.Set
+}
+
+// scope: a policy asks about the sessions of its request's tenant and namespace.
+func scope(c *runtime.Call) session.Scope {
+	f := c.Context()
+	if f == nil { // a handler's or a parser's call
+		return session.Scope{}
+	}
+	return session.Scope{Namespace: string(f.Text(abi.OffContextFrameNamespace)), Tenant: string(f.Text(abi.OffContextFrameTenant))}
 }
 
 // Effect is one effect that a guest asked for.

@@ -65,6 +65,9 @@ func (r *Runner) load(ctx context.Context, params json.RawMessage) (*loaded, err
 	if string(params) == "null" { // none
 		spec.Parameters = nil
 	}
+	if r.manifest.Has(abi.RolePolicy) {
+		spec.Policy = &runtime.PolicyUse{}
+	}
 	cfg := r.kit.Config(l.rec)
 	cfg.CheckParameters = nil // what a case shows is that the guest itself refuses them
 	var err error
@@ -120,7 +123,11 @@ func (r *Runner) Run(ctx context.Context, c *Case) (out Outcome) {
 			return Outcome{0, []string{"loading: " + err.Error()}}
 		}
 		l.rec.Reset(c.refuse)
-		failures := append(r.dispatch(l, c, format, body), c.traces(l.rec)...)
+		run := r.dispatch
+		if c.Context != nil {
+			run = r.formulate
+		}
+		failures := append(run(l, c, format, body), c.traces(l.rec)...)
 		done()
 		for _, f := range failures {
 			out.Failures = append(out.Failures, format.String()+": "+f)
@@ -128,7 +135,7 @@ func (r *Runner) Run(ctx context.Context, c *Case) (out Outcome) {
 		out.Runs++
 	}
 	if out.Runs == 0 {
-		out.Failures = []string{"the case sends nothing: give it an input, payload, document or init"}
+		out.Failures = []string{"the case sends nothing: give it an input, payload, document, context or init"}
 	}
 	return out
 }
@@ -189,6 +196,48 @@ func (r *Runner) dispatch(l *loaded, c *Case, format abi.Format, body []byte) (f
 	}
 	if c.Forward != nil {
 		failures = append(failures, same("forward", format, res.Forward, c.Forward)...)
+	}
+	return failures
+}
+
+// formulate runs the policy on a context. The context's events come first.
+func (r *Runner) formulate(l *loaded, c *Case, format abi.Format, body []byte) (failures []string) {
+	req := runtime.FormulateRequest{Body: body, Format: format, Output: format, Seed: func(x *hint.Context) error {
+		l.rec.Sessions.Seed(x, func(event int, err error) { failures = append(failures, fmt.Sprintf("events[%d]: %v", event, err)) })
+		return nil
+	}}
+	res := l.runtime.NewFormulation()
+	switch err := l.runtime.Formulate(context.Background(), &req, res); {
+	case err != nil:
+		return append(failures, err.Error())
+	case len(res.Policies) != 1:
+		return append(failures, fmt.Sprintf("%d policies ran, want 1", len(res.Policies)))
+	case c.Envelope == nil && c.Refused == nil:
+		return append(failures, "want an envelope, null for none, or refused")
+	}
+	p := &res.Policies[0]
+	refused := Verdict{}
+	if c.Refused != nil {
+		refused = *c.Refused
+	}
+	failures = append(failures, refused.differs("policy", "", p.Reason, string(p.Detail))...)
+	if c.Dropped != nil {
+		dropped := []string{}
+		for _, d := range p.Dropped {
+			dropped = append(dropped, d.Reason.String())
+		}
+		if !slices.Equal(dropped, *c.Dropped) {
+			failures = append(failures, fmt.Sprintf("dropped: got %q, want %q", dropped, *c.Dropped))
+		}
+	}
+	switch none := string(c.Envelope) == "null"; {
+	case c.Envelope == nil, none && len(res.Envelope) == 0:
+	case none:
+		failures = append(failures, fmt.Sprintf("envelope: got %q, want none", res.Envelope))
+	case len(res.Envelope) == 0:
+		failures = append(failures, fmt.Sprintf("envelope: got none, want %s", c.Envelope))
+	default:
+		failures = append(failures, same("envelope", format, res.Envelope, c.Envelope)...)
 	}
 	return failures
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -10,11 +11,6 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/sdk/go"
-)
-
-var (
-	hog  []byte
-	spun int
 )
 
 func nest(n int) int {
@@ -36,10 +32,9 @@ func judge(a kvrt.Action, e kvrt.Envelope) kvrt.Answer {
 	case "panic":
 		panic("as it was told")
 	case "hog":
-		hog = make([]byte, 64<<20)
+		fmt.Println(len(bytes.Repeat([]byte("hog"), 32<<20)))
 	case "spin":
-		for i := 0; ; i++ {
-			spun = i
+		for e.Len() > 0 {
 		}
 	case "nest":
 		fmt.Println("nested", nest(200))

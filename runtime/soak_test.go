@@ -195,6 +195,7 @@ func soakChanges(t *testing.T, r *runtime.Runtime, stop chan struct{}) {
 				t.Error(err)
 			}
 		}
+		statsOf(r, "scripted") // a scrape takes slots, too
 		select {
 		case <-stop:
 			return

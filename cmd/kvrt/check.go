@@ -84,7 +84,7 @@ func keyOf(g *located, rule string) string {
 		return ".type"
 	case rule == "spec/sha256":
 		return ".sha256"
-	case rule == "limit/memory":
+	case rule == "limit/memory", rule == "limit/guest-memory":
 		return ".limits.memory"
 	case strings.HasPrefix(rule, "capability/not-"):
 		return ".grants"

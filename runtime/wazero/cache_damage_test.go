@@ -25,6 +25,7 @@ func tiny(n byte) []byte {
 
 // shelf is a cache with a few modules.
 type shelf struct {
+	modules  int
 	t        *testing.T
 	c        *Compiler
 	count    func() int
@@ -32,19 +33,17 @@ type shelf struct {
 	inParent int // compilations in this process
 }
 
-const shelved = 3
-
-func newShelf(t *testing.T) *shelf {
-	s := &shelf{t: t}
+func newShelf(t *testing.T, modules int) *shelf {
+	s := &shelf{t: t, modules: modules}
 	s.c, s.count = compiler(t, "")
 	task := "answer 1"
 	tries(s.c, &task)
-	for i := range shelved {
+	for i := range s.modules {
 		s.use(i)
 	}
 
 	var err error
-	if s.s, err = s.c.open(context.Background()); err != nil || s.count() != shelved {
+	if s.s, err = s.c.open(context.Background()); err != nil || s.count() != modules {
 		t.Fatalf("%d children, %v", s.count(), err)
 	}
 	return s
@@ -93,7 +92,7 @@ func (s *shelf) files() (all []string) {
 // answers are right, this process compiles nothing, and one child more makes a damaged
 // entry whole again.
 func TestDamagedCache(t *testing.T) {
-	s := newShelf(t)
+	s := newShelf(t, 2)
 	r := rand.New(rand.NewPCG(3, 4))
 	damages := map[string]func(path string, b []byte){
 		"a flipped byte": func(path string, b []byte) {
@@ -133,12 +132,12 @@ func TestDamagedCache(t *testing.T) {
 	for name, damage := range damages {
 		for at := range s.files() {
 			files := s.files()
-			if len(files) != 2*shelved {
+			if len(files) != 2*s.modules {
 				t.Fatalf("%s: the cache holds %d files", name, len(files))
 			}
 			damage(files[at], read(t, files[at]))
 			before := s.count()
-			for i := range shelved {
+			for i := range s.modules {
 				s.use(i)
 			}
 			// A flipped digest of a trial, or white space, may leave the entry good.
@@ -146,7 +145,7 @@ func TestDamagedCache(t *testing.T) {
 				t.Errorf("%s: %s: %d children", name, filepath.Base(files[at]), more)
 			}
 			before = s.count()
-			for i := range shelved {
+			for i := range s.modules {
 				s.use(i)
 			}
 			children(t, s.count, before)
@@ -161,7 +160,7 @@ func TestDamagedCache(t *testing.T) {
 // TestShuffledCache exchanges whole entries, so that each file is one that a child left,
 // under another's name.
 func TestShuffledCache(t *testing.T) {
-	s := newShelf(t)
+	s := newShelf(t, 3)
 	files := s.files()
 	for _, ending := range []string{".json", ".code", ""} {
 		held := map[string][]byte{}
@@ -180,10 +179,10 @@ func TestShuffledCache(t *testing.T) {
 			write(t, f, held[names[next]])
 		}
 		before := s.count()
-		for i := range shelved {
+		for i := range s.modules {
 			s.use(i)
 		}
-		children(t, s.count, before+shelved)
+		children(t, s.count, before+s.modules)
 	}
 	if s.inParent > 0 {
 		t.Errorf("this process compiled %d times", s.inParent)
@@ -193,7 +192,7 @@ func TestShuffledCache(t *testing.T) {
 // TestEviction: what was not used for longest goes first, from the folders of other
 // versions too; what is being loaded is not disturbed, and what is new stays.
 func TestEviction(t *testing.T) {
-	s := newShelf(t)
+	s := newShelf(t, 3)
 	old := filepath.Join(s.c.Dir, "another-version")
 	if err := os.Mkdir(old, 0o700); err != nil {
 		t.Fatal(err)
@@ -210,8 +209,8 @@ func TestEviction(t *testing.T) {
 	}
 	age(stem+".code", 9)
 	total := int64(1000)
-	stems := make([]string, shelved)
-	for i := range shelved {
+	stems := make([]string, s.modules)
+	for i := range s.modules {
 		index, code := s.s.paths(s.s.key(tiny(byte(i+1)), options{Pages: 1}))
 		stems[i] = index
 		for _, path := range []string{index, code} {

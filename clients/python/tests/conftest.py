@@ -34,12 +34,14 @@ class Daemon:
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "kvrt.sock")
         self.log = folder / "log"
+        self.config = ""
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Daemon:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [str(BINARY), "serve", "--socket", self.path, "--admin", "127.0.0.1:0"],
+                [str(BINARY), "serve", "--socket", self.path, "--admin", "127.0.0.1:0"]
+                + (["-c", self.config] if self.config else []),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

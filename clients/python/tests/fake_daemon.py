@@ -35,6 +35,8 @@ def answer(request: list[object]) -> bytes:
         return frame(2, seq, 0, [["a1", "kv.fetch", "1.0", 1, 0, "", "fake", 1, 2, 3]], None)
     if op == 5:
         return frame(5, seq, 0, 1, 0, 2, True, False, 4, 5)
+    if op == 6:
+        return frame(6, seq, 0, None, [["p", 0, [], 0, "", 1, 2, 3]])
     return frame(op, seq, 0)
 
 

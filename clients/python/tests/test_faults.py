@@ -182,6 +182,8 @@ def test_soak(fake: Callable[..., str], encoder: str) -> None:
                     clock(client.finish, f"r{i}")
                 case 3:
                     clock(client.flush)
+                    clock(client.formulate, {"request_id": "r"})
+                    clock(client.formulate_batch, [{"request_id": "r"}] * 3)
                 case _:
                     clock(client.submit_hint, rng.choice(envelopes), f"r{i}")
                     clock(client.discard_hint, f"r{i}")

@@ -11,15 +11,18 @@ from ._options import Options, default_socket
 from .aio import AsyncClient
 from .client import Client
 from .null import NullClient
-from .results import Counters, Identity, Reply, Result, Status
+from .results import Counters, Dropped, Formulated, Identity, PolicyResult, Reply, Result, Status
 
 __all__ = [
     "AsyncClient",
     "Client",
     "Counters",
+    "Dropped",
+    "Formulated",
     "Identity",
     "NullClient",
     "Options",
+    "PolicyResult",
     "Reply",
     "Result",
     "Status",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ._codec import DISCARD, FINISH, MSGPACK, ONEWAY, SUBMIT
+from ._codec import DISCARD, FINISH, FORMULATE, FORMULATE_BATCH, MSGPACK, ONEWAY, SUBMIT
 from ._envelope import envelope
 from ._link import Link
 from ._options import Options, identity
-from .results import Counters, Identity, Reply, Result, Status, error_name
+from .results import Counters, Formulated, Identity, Reply, Result, Status, error_name
 
 _COUNTED = tuple(f.name for f in fields(Counters) if f.name != "pending")
 _MAX_ID = 512
+_OUTPUTS = {"": 0, "json": 1, "msgpack": 2}
 
 
 class Base:
@@ -90,6 +91,36 @@ class Base:
         if not error and message[2] != 0:
             error = error_name(message[2])
         return Status("unknown", error=error) if error else Status.from_reply(message)
+
+
+def formulate_request(seq: int, contexts: Sequence[Any], output: str, batch: bool) -> tuple[Any, ...]:
+    """ValueError for what is no routing context, or an unknown output."""
+    bodies: list[Any] = []
+    for context in contexts:
+        if isinstance(context, (bytes, bytearray, memoryview)):
+            bodies.append(bytes(context))
+        elif isinstance(context, Mapping):
+            bodies.append(context if type(context) is dict else dict(context))
+        else:
+            raise ValueError(f"a routing context is a mapping or bytes, not {type(context).__name__}")
+    if output not in _OUTPUTS:
+        raise ValueError(f"output is one of {', '.join(filter(None, _OUTPUTS))}, not {output!r}")
+    if batch:
+        return (FORMULATE_BATCH, seq, 0, 0, _OUTPUTS[output], bodies)
+    return (FORMULATE, seq, 0, 0, _OUTPUTS[output], bodies[0])
+
+
+def formulated(message: Any, error: str) -> Formulated:
+    return Formulated(error=error) if error else Formulated.from_answer(*message[2:])
+
+
+def formulated_batch(message: Any, error: str, n: int) -> tuple[Formulated, ...]:
+    if error or message[2] != 0:
+        return (formulated(message, error),) * n
+    answers = tuple(Formulated.from_answer(*answer) for answer in message[3])
+    if len(answers) != n:
+        raise ValueError(f"{len(answers)} answers to {n} contexts")
+    return answers
 
 
 def text_id(request_id: Any) -> str:

@@ -18,7 +18,7 @@ except ImportError:  # pragma: no cover - depends on the environment
 # Largest payload of a frame, in bytes, until the daemon's hello says otherwise.
 MAX_FRAME = 8 << 20
 
-HELLO, PING, SUBMIT, FINISH, DISCARD, STATUS, ERROR = 0, 1, 2, 3, 4, 5, 15
+HELLO, PING, SUBMIT, FINISH, DISCARD, STATUS, FORMULATE, FORMULATE_BATCH, ERROR = 0, 1, 2, 3, 4, 5, 6, 7, 15
 ONEWAY, FORWARD = 1, 2
 JSON, MSGPACK = 1, 2
 VERSION = 1

@@ -6,13 +6,21 @@ import asyncio
 import os
 import time
 import weakref
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Sequence
 from typing import Any
 
-from ._base import Base, discard_request, finish_request, text_id
+from ._base import (
+    Base,
+    discard_request,
+    finish_request,
+    formulate_request,
+    formulated,
+    formulated_batch,
+    text_id,
+)
 from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
 from ._options import Options
-from .results import Identity, Reply, Status
+from .results import Formulated, Identity, Reply, Status
 
 _clients: weakref.WeakSet[AsyncClient] = weakref.WeakSet()
 
@@ -151,6 +159,24 @@ class AsyncClient(Base):
             lambda seq: (FINISH, seq, 0, *self._who(identity), text_id(request_id), bool(aborted)), timeout
         )
         return error or ("" if message[2] == 0 else str(message[3]))
+
+    async def formulate(self, context: Any, *, output: str = "", timeout: float | None = None) -> Formulated:
+        """The envelope that the policies attach to a routed request. See Client.formulate."""
+        message, error = await self._call(lambda seq: formulate_request(seq, [context], output, False), timeout)
+        try:
+            return formulated(message, error)
+        except Exception as e:
+            return Formulated(error=self._odd(e).error)
+
+    async def formulate_batch(
+        self, contexts: Sequence[Any], *, output: str = "", timeout: float | None = None
+    ) -> tuple[Formulated, ...]:
+        """One for each of at most 1,024 contexts, in order, in one exchange."""
+        message, error = await self._call(lambda seq: formulate_request(seq, contexts, output, True), timeout)
+        try:
+            return formulated_batch(message, error, len(contexts))
+        except Exception as e:
+            return (Formulated(error=self._odd(e).error),) * len(contexts)
 
     async def ping(self, *, timeout: float | None = None) -> bool:
         """Whether the daemon answers within the deadline."""

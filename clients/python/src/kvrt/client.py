@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from ._base import discard_request, finish_request, text_id
+from ._base import (
+    discard_request,
+    finish_request,
+    formulate_request,
+    formulated,
+    formulated_batch,
+    text_id,
+)
 from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
 from ._inside import RIDERS, Inside
 from ._options import Options
-from .results import Identity, Reply, Status
+from .results import Formulated, Identity, Reply, Status
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
@@ -217,6 +224,28 @@ class Client(Inside):
             return (FINISH, seq, 0, *self._who(identity), text_id(request_id), bool(aborted))
 
         return self._done(*self._call(request, timeout, "finished"))
+
+    def formulate(self, context: Any, *, output: str = "", timeout: float | None = None) -> Formulated:
+        """The envelope that the policies attach to a routed request.
+
+        context is what the router knows of it, a mapping or encoded bytes. output: json or msgpack, of
+        envelope_bytes; "": as the context came, msgpack for a mapping. It raises nothing.
+        """
+        message, error = self._call(lambda seq: formulate_request(seq, [context], output, False), timeout)
+        try:
+            return formulated(message, error)
+        except Exception as e:
+            return Formulated(error=self._odd(e).error)
+
+    def formulate_batch(
+        self, contexts: Sequence[Any], *, output: str = "", timeout: float | None = None
+    ) -> tuple[Formulated, ...]:
+        """One for each of at most 1,024 contexts, in order, in one exchange."""
+        message, error = self._call(lambda seq: formulate_request(seq, contexts, output, True), timeout)
+        try:
+            return formulated_batch(message, error, len(contexts))
+        except Exception as e:
+            return (Formulated(error=self._odd(e).error),) * len(contexts)
 
     def ping(self, *, timeout: float | None = None) -> bool:
         """Whether the daemon answers within the deadline."""

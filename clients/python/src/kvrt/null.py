@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ._envelope import envelope
-from .results import Counters, Identity, Reply, Status
+from .results import Counters, Formulated, Identity, Reply, Status
 
 
 class NullClient:
@@ -68,6 +69,16 @@ class NullClient:
         self._finished += 1
         self._calls += 1
         return "unavailable"
+
+    def formulate(self, context: Any, *, output: str = "", timeout: float | None = None) -> Formulated:
+        self._calls += 1
+        return Formulated(error="unavailable")
+
+    def formulate_batch(
+        self, contexts: Sequence[Any], *, output: str = "", timeout: float | None = None
+    ) -> tuple[Formulated, ...]:
+        self._calls += 1
+        return (Formulated(error="unavailable"),) * len(contexts)
 
     def ping(self, *, timeout: float | None = None) -> bool:
         self._calls += 1

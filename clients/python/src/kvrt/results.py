@@ -45,6 +45,7 @@ _ERRORS = (
     "fatal",
     "reply_too_large",
     "overloaded",
+    "unencodable",
 )
 LEGS = {"": 0, "aggregated": 1, "prefill": 2, "decode": 3}
 
@@ -129,13 +130,79 @@ class Reply:
     @property
     def forward(self) -> dict[str, Any] | None:
         """The envelope to pass on: accepted actions in order, as their handlers left them."""
-        body = self.forward_bytes
-        if not body:
-            return None
-        whole = json.loads(body) if body[:1] == b"{" else codec()[1](body)
-        if not isinstance(whole, dict):
-            raise ValueError("the envelope to pass on is no mapping")
-        return whole
+        return _decoded(self.forward_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An action of a policy that is not in the envelope."""
+
+    action_id: str
+    action_type: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResult:
+    """What one policy had to do with an envelope."""
+
+    name: str
+    actions: int
+    """How many of its actions are in the envelope."""
+    dropped: tuple[Dropped, ...]
+    error: str
+    """Why it has no part in it at all; "" when it has."""
+    detail: str
+    generation: int
+    fuel: int
+    duration_ns: int
+
+    @staticmethod
+    def from_row(row: Any) -> PolicyResult:
+        name, actions, dropped, reason, detail, generation, fuel, took = row
+        if not isinstance(name, str) or not isinstance(actions, int):
+            raise ValueError("a policy's row has a field of the wrong type")
+        left_out = tuple(Dropped(i, kind, reason_name(why), text) for i, kind, why, text in dropped)
+        return PolicyResult(name, actions, left_out, reason_name(reason), detail, generation, fuel, took)
+
+
+@dataclass(frozen=True, slots=True)
+class Formulated:
+    """The envelope to attach to a request. `error` is "" when the daemon answered in time."""
+
+    envelope_bytes: bytes | None = None
+    """The envelope, encoded; None when there is none to attach."""
+    policies: tuple[PolicyResult, ...] = ()
+    error: str = ""
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error
+
+    @property
+    def envelope(self) -> dict[str, Any] | None:
+        return _decoded(self.envelope_bytes)
+
+    @staticmethod
+    def from_answer(code: Any, *rest: Any) -> Formulated:
+        """One answer, from its code on."""
+        if code != 0:
+            return Formulated(error=error_name(code), detail=str(rest[0]))
+        body, policies = rest
+        if body is not None and not isinstance(body, bytes):
+            raise ValueError("an envelope that is no bytes")
+        return Formulated(body, tuple(PolicyResult.from_row(row) for row in policies))
+
+
+def _decoded(body: bytes | None) -> dict[str, Any] | None:
+    if not body:
+        return None
+    whole = json.loads(body) if body[:1] == b"{" else codec()[1](body)
+    if not isinstance(whole, dict):
+        raise ValueError("the envelope is no mapping")
+    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ func (c *Catalogue) Update(put []Worker, remove []hint.WorkerID) error {
 		return nil
 	}
 	next := newSnapshot(byID)
-	if err := next.checkFeeds(); err != nil {
+	if err := next.checkFeeds(old); err != nil {
 		return err
 	}
 	c.snap.Store(next)
@@ -130,19 +130,26 @@ func (c *Catalogue) Update(put []Worker, remove []hint.WorkerID) error {
 }
 
 // checkFeeds refuses two ranks that publish at one endpoint: their events could not be
-// told apart.
-func (s *snapshot) checkFeeds() error {
-	seen := map[string]hint.Worker{}
+// told apart. Blamed is one that is new.
+func (s *snapshot) checkFeeds(old *snapshot) error {
+	type place struct {
+		worker hint.Worker
+		field  string
+	}
+	seen := map[string]place{}
 	for _, e := range s.all {
 		for i, r := range e.worker.Ranks {
 			if r.Events == "" {
 				continue
 			}
-			key := e.worker.rank(r)
+			here := place{e.worker.rank(r), fmt.Sprintf("ranks[%d].events", i)}
 			if other, ok := seen[r.Events]; ok {
-				return &FieldError{e.worker.ID, fmt.Sprintf("ranks[%d].events", i), fmt.Sprintf("worker %s publishes at %s already", other, r.Events)}
+				if old.byID[here.worker.ID] == e {
+					here, other = other, here
+				}
+				return &FieldError{here.worker.ID, here.field, fmt.Sprintf("worker %s publishes at %s already", other.worker, r.Events)}
 			}
-			seen[r.Events] = key
+			seen[r.Events] = here
 		}
 	}
 	return nil

@@ -15,8 +15,9 @@ var rules = []struct{ pkgs, may, why string }{
 	{"runtime/*/...", "abi hint runtime runtime/admit own", "an engine implements the runtime's interfaces and knows no host subsystem"},
 	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
 	{"kvevents/...", "abi hint hosts/session own", "ingest feeds the lineage index through its update interface, in the words of abi and hint, and needs nothing else"},
+	{"fleet/...", "abi hint hosts/session hosts/worker kvevents own", "workers, feeds and lineage together: what the daemon runs, and what an embedder may run"},
 	{"config/...", "abi hint runtime runtime/admit hosts/... kvevents own", "configuration fills the Config structs of those below and chooses no engine"},
-	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},
+	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents fleet config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},
 	{"policies", "", "embedded files only, so that whoever embeds them links nothing"},
 	{"policies/*/...", "abi sdk/go/... own", "a guest written in Go sees what a third party's guest sees"},
 	{"sdk/assemblyscript", "", "an embedded file only"},
@@ -45,13 +46,13 @@ var modules = []struct{ module, importers, why string }{
 // links lists what a program must not link through these packages, however far
 // down: an embedder takes the runtime, one engine and the hosts that it wants.
 var links = []struct{ pkgs, banned, why string }{
-	{"abi/... hint/... runtime/... hosts/... kvevents/...", "net/http", "an embedder serves its own HTTP, or none"},
-	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/prometheus/...", "an embedder has its own metrics registry"},
-	{"abi/... hint/... runtime/... hosts/... kvevents/...", "gopkg.in/yaml.v3", "an embedder has its own configuration"},
-	{"abi/... hint/... runtime/... hosts/... kvevents/...", "github.com/spf13/...", "a library has no flags"},
-	{"abi/... hint hint/blockhash runtime/... hosts/... kvevents/...", "google.golang.org/protobuf/...", "only who lowers for SGLang needs it, and then only its wire primitives"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/... fleet/...", "net/http", "an embedder serves its own HTTP, or none"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/... fleet/...", "github.com/prometheus/...", "an embedder has its own metrics registry"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/... fleet/...", "gopkg.in/yaml.v3", "an embedder has its own configuration"},
+	{"abi/... hint/... runtime/... hosts/... kvevents/... fleet/...", "github.com/spf13/...", "a library has no flags"},
+	{"abi/... hint hint/blockhash runtime/... hosts/... kvevents/... fleet/...", "google.golang.org/protobuf/...", "only who lowers for SGLang needs it, and then only its wire primitives"},
 	{"hint/lower/...", "google.golang.org/protobuf/proto", "the one message is written without reflection"},
-	{"runtime runtime/admit/... hosts/... kvevents/... config/... server/...", "github.com/tetratelabs/wazero/...", "the engine is chosen by cmd"},
+	{"runtime runtime/admit/... hosts/... kvevents/... fleet/... config/... server/...", "github.com/tetratelabs/wazero/...", "the engine is chosen by cmd"},
 }
 
 // long lists files between softLines and hardLines that are better whole.

@@ -128,7 +128,8 @@ func exports() []Export {
 		{"kvrt_parse", roleParams, roleResults, "role", "Role parser. Turns a parse frame (bytes of a foreign dialect) into an envelope frame in the answer's body. 0 is not an answer."},
 		{"kvrt_handle", []ValType{I32, I32, I32}, roleResults, "role", "Role handler. Arguments: offset and length of an envelope frame that lists every action of the envelope for this guest, and the position of the action to judge in that list. " +
 			"The host may write the frame once and call for several positions; a guest must not write to it. Answer: accepted or rejected, and optionally the action rewritten in the answer's body."},
-		{"kvrt_formulate", roleParams, roleResults, "role", "Role policy. Turns a context frame into actions: an envelope frame in the answer's body. 0: no actions."},
+		{"kvrt_formulate", roleParams, roleResults, "role", "Role policy. Turns a context frame into actions: an envelope frame in the answer's body, whose protocol_version and message_id are ignored. 0: no actions. " +
+			"An action without an id gets one, the guest's name and its position in the answer as in retain-session-0; one without a version is of version 1.0. Effects take place when the answer is taken, even if single actions are then left out."},
 		{"kvrt_idle", nil, nil, "optional", "Called after kvrt_init and then between calls of roles, with a budget of its own (DefaultIdleFuel), so that a guest with a collector collects there. " +
 			"It is due after DefaultIdleCalls calls or DefaultIdleBytes bytes, and no role is called when IdleOverdue times as much has gone by. It has no effects. A trap or the end of its fuel is the end of the instance."},
 		{"_initialize", nil, nil, "optional", "Called first, once per instance, when present (reactor modules)."},

@@ -83,6 +83,9 @@ func (c *Context) Decode(format Format, body []byte, opt ContextOptions) error {
 func (c *Context) start(lim Limits) {
 	c.format, c.in, c.present, c.hashKind = FormatUnknown, inContext, 0, 0
 	c.request, c.selection = hintRange{}, hintRange{}
+	if max(cap(c.workers), cap(c.spans), cap(c.text), cap(c.hashes), cap(c.events)) >= keepBytes/8 {
+		c.workers, c.spans, c.text, c.hashes, c.events = nil, nil, nil, nil, nil
+	}
 	c.workers, c.spans = c.workers[:0], c.spans[:0]
 	c.events, c.hashes, c.text, c.evented = c.events[:0], c.hashes[:0], c.text[:0], false
 	out := c.d.out

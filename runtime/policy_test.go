@@ -259,6 +259,20 @@ func TestPolicySwap(t *testing.T) {
 	}
 }
 
+// TestPolicyLimits: an answer with too many actions is dropped whole.
+func TestPolicyLimits(t *testing.T) {
+	many := policyGuest(t, "many", echo("1"), echo("2"), echo("3"))
+	many.Limits.Actions = 2
+	r := policyRuntime(t, runtime.Config{}, many, policyGuest(t, "good", echo("g")))
+	res := r.NewFormulation()
+	if err := r.Formulate(context.Background(), &runtime.FormulateRequest{Body: routed("a", "")}, res); err != nil {
+		t.Fatal(err)
+	}
+	if res.Policies[0].Reason != abi.ReasonLimitExceeded || res.Policies[1].Reason != abi.ReasonNone || ids(t, string(res.Envelope)) != "g" {
+		t.Errorf("%s: %s", told(res), res.Policies[0].Detail)
+	}
+}
+
 // TestPolicyReplacedWhileWaiting: a call that waits for an instance of a policy that is
 // unloaded meanwhile goes on without it.
 func TestPolicyReplacedWhileWaiting(t *testing.T) {

@@ -135,29 +135,44 @@ func TestCutsAndBranches(t *testing.T) {
 	if got := lineage(t, x, "s", w1); got != "[[1 2 5 6]]" || x.Stats().Nodes != 4 {
 		t.Error(got)
 	}
-	const deep = 3000
-	var last uint64 = 10_000
-	for i := range uint64(deep) { // from the leaf up, so that each run has one block
-		if i == 0 {
-			apply(t, x, &Event{Op: OpMatched, Worker: w2, Session: "d", Hashes: []uint64{last}})
-		} else {
-			apply(t, x, stored(w2, "d", last+i-1).below(last+i))
+	const deep, chains = 3000, 6
+	grow := func(c uint64) (leaf uint64) { // from the leaf up, so that each run has one block
+		leaf = c * 100_000
+		apply(t, x, &Event{Op: OpMatched, Worker: w2, Session: "d", Hashes: []uint64{leaf}})
+		for h := leaf; h < leaf+deep-1; h++ {
+			apply(t, x, stored(w2, "d", h).below(h+1))
 		}
+		return leaf
 	}
+	last := grow(1)
 	fronts, err := x.Frontiers(nil, "d", "")
 	if err != nil || len(fronts) != 1 || fronts[0].Depth != deep || fronts[0].Hash != last {
 		t.Error(fronts, err)
 	}
+	// Past what a query may walk through it says so, or leaves blocks out.
+	for c := range uint64(chains - 1) {
+		grow(c + 2)
+	}
+	var p Paths
+	if _, err := x.Frontiers(nil, "d", ""); err != ErrTooDeep || x.Lineage(&p, Query{Session: "d", Worker: w2}) != ErrTooDeep || p.Len() != 0 {
+		t.Error(err)
+	}
+	if err := x.Exclusive(&p, Query{Session: "d", Worker: w2}); err != nil || p.Blocks() != 256 {
+		t.Error("blocks are left out: ", err, p.Blocks())
+	}
+	x.Clear(w2)
+	apply(t, x, stored(w2, "d", last))
+	last = grow(9)
 	apply(t, x, &Event{Op: OpRemoved, Worker: w2, Hashes: []uint64{last + deep - 10}})
-	if fronts, _ = x.Frontiers(nil, "d", ""); len(fronts) != 1 || fronts[0].Depth != 9 {
+	if fronts, _ = x.Frontiers(nil, "d", ""); len(fronts) != 2 || fronts[1].Depth != 9 {
 		t.Error(fronts)
 	}
 	for i := range 40 { // many frontiers: what hangs below is walked instead
 		w := hint.Worker{ID: hint.UintWorker(3), Rank: uint32(i), HasRank: true}
 		w.Rank = 0
-		apply(t, x, stored(w, string(rune('A'+i)), uint64(20_000+i)).below(2))
+		apply(t, x, stored(w, string(rune('A'+i)), uint64(20+i)).below(2))
 	}
-	apply(t, x, &Event{Op: OpRemoved, Worker: hint.Worker{ID: hint.UintWorker(3), HasRank: true}, Hashes: []uint64{2, 20_005}})
+	apply(t, x, &Event{Op: OpRemoved, Worker: hint.Worker{ID: hint.UintWorker(3), HasRank: true}, Hashes: []uint64{2, 25}})
 	if got := lineage(t, x, "A", hint.Worker{ID: hint.UintWorker(3), HasRank: true}); got != "[[1]]" {
 		t.Error(got)
 	}

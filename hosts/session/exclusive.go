@@ -17,10 +17,9 @@ func (x *Index) Exclusive(out *Paths, q Query) error {
 		return err
 	}
 	look := look{session: s, query: &q, steps: exclusiveSteps}
-	own := *s.fronts.Load()
-	for i, f := range own {
+	for _, f := range *s.fronts.Load() {
 		if f.worker.key == q.Worker {
-			if n := look.suffix(f.at, own[:i]); n > 0 {
+			if n := look.suffix(f.at); n > 0 {
 				out.add(f.at, n)
 			}
 		}
@@ -33,31 +32,28 @@ type look struct {
 	session *session
 	query   *Query
 	steps   int
+	// Where the paths that were walked already came into each segment.
+	seen [256]position
+	n    int
 }
 
-// suffix is how many blocks up from a frontier nobody else holds, and no frontier of the
-// session in earlier has, whose blocks are listed already.
-func (l *look) suffix(at position, earlier []*frontier) int {
+// suffix is how many blocks up from a frontier nobody else holds, without those that an
+// earlier call had.
+func (l *look) suffix(at position) int {
 	n := 0
 	var from *segment // the child that was looked through
 	for at.seg != nil {
 		low, shared := l.lowest(at, from)
-		if shared {
+		if shared || l.n == len(l.seen) {
 			return n
 		}
-		for _, f := range earlier {
-			if f.worker.key != l.query.Worker {
-				continue
-			}
-			// Where the path of f leaves this segment.
-			p := f.at
-			for p.seg != nil && p.seg != at.seg {
-				p = p.up()
-			}
-			if p.seg != nil {
+		for _, p := range l.seen[:l.n] {
+			if p.seg == at.seg {
 				low = max(low, int(min(p.off, at.off)))
 			}
 		}
+		l.seen[l.n] = at
+		l.n++
 		n += int(at.off) - low
 		if low >= 0 {
 			return n

@@ -60,6 +60,7 @@ var (
 	ErrCyclicParent      = errors.New("the block would be its own ancestor")
 	ErrHashKind          = errors.New("the hashes are not of the kind that the index holds")
 	ErrOtherTenant       = errors.New("the session belongs to another tenant")
+	ErrTooDeep           = errors.New("the session's paths are in too many pieces to be read")
 	ErrFull              = errors.New("the index is full")
 	ErrInvalid           = errors.New("the event lacks a worker or a session, or its session or tenant is too long")
 )

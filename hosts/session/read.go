@@ -9,6 +9,10 @@ import (
 	"github.com/kvrt/kvrt/hint"
 )
 
+// pathSteps bounds how many segments a query walks through. An index whose blocks came in
+// order has a few in each path.
+const pathSteps = 1 << 14
+
 // Query names a session on a worker. Tenant is who asks: a session of another tenant is
 // unknown, and so is one that is not bound to a tenant yet, unless nobody is named.
 type Query struct {
@@ -50,8 +54,13 @@ func (x *Index) Frontiers(dst []Frontier, session, tenant string) ([]Frontier, e
 	if err != nil {
 		return dst, err
 	}
+	steps, from := pathSteps, len(dst)
 	for _, f := range *s.fronts.Load() {
-		dst = append(dst, Frontier{f.worker.key, f.hash, f.at.depth()})
+		depth, ok := f.at.depth(&steps)
+		if !ok {
+			return dst[:from], ErrTooDeep
+		}
+		dst = append(dst, Frontier{f.worker.key, f.hash, depth})
 	}
 	return dst, nil
 }
@@ -147,15 +156,22 @@ func (x *Index) Lineage(out *Paths, q Query) error {
 	if err != nil {
 		return err
 	}
+	steps := pathSteps
 	for _, f := range *s.fronts.Load() {
 		if f.worker.key != q.Worker {
 			continue
 		}
-		if !q.HasAnchor {
-			out.add(f.at, f.at.depth())
-		} else if n, ok := f.at.since(anchor); ok {
-			out.add(f.at, n)
+		n, ok := f.at.depth(&steps)
+		if !ok {
+			out.n, out.blocks = 0, 0
+			return ErrTooDeep
 		}
+		if q.HasAnchor {
+			if n, ok = f.at.since(anchor); !ok {
+				continue
+			}
+		}
+		out.add(f.at, n)
 	}
 	return nil
 }

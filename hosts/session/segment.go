@@ -89,14 +89,17 @@ func (p position) since(q position) (n int, ok bool) {
 	return 0, false
 }
 
-// depth is how many blocks the path to p has.
-func (p position) depth() int {
-	n := 0
+// depth is how many blocks the path to p has. It takes a step for each segment, and is
+// false when there are too few.
+func (p position) depth(steps *int) (n int, ok bool) {
 	for p.seg != nil {
+		if *steps--; *steps < 0 {
+			return 0, false
+		}
 		n += int(p.off) + 1
 		p = p.up()
 	}
-	return n
+	return n, true
 }
 
 // extend adds new blocks below at, or as a root, and returns where the last one stands.

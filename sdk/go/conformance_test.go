@@ -109,6 +109,9 @@ func TestConformance(t *testing.T) {
 	if report.Cases.Cases < 5 {
 		t.Errorf("%d cases", report.Cases.Cases)
 	}
+	if report.Start.Memory > 4<<20 {
+		t.Errorf("it starts with %d bytes of memory, want 4 MiB to do", report.Start.Memory)
+	}
 	t.Logf("start %d fuel, %d bytes; %+v; notes %q", report.Start.Fuel, report.Start.Memory, report.Roles, report.Notes)
 }
 

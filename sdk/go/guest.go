@@ -21,7 +21,7 @@ type Guest struct {
 	Features abi.Feature
 
 	// Heap is how many bytes of heap are made ready at the start, so that calls find
-	// them and need not grow the memory. Default 1 MiB.
+	// them and need not grow the memory. Default 512 KiB.
 	Heap int
 	// MaxFrame is the largest frame in bytes that the guest takes; a larger one is
 	// rejected with limit_exceeded. Default 1 MiB.
@@ -30,7 +30,7 @@ type Guest struct {
 
 // Defaults of Guest.
 const (
-	DefaultHeap     = 1 << 20
+	DefaultHeap     = 512 << 10
 	DefaultMaxFrame = 1 << 20
 )
 

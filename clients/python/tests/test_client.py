@@ -243,9 +243,12 @@ def test_hostile_arguments(daemon: Daemon) -> None:
 
 
 def test_large(daemon: Daemon) -> None:
-    with open_client(daemon, max_buffer=1 << 16) as client:
+    with open_client(daemon, max_buffer=1 << 14) as client:
         many = fetch(*range(10_000))
         assert client.submit(many, "r").accepted
+        client.discard_hint("what rides in front")
+        client.submit_hint(many, "behind it")
+        assert client.status("behind it").hashes == 10_000
         client.submit_hint(fetch(message_id="x" * (9 << 20)), "r2")
         assert client.counters().dropped_too_large == 1
         assert client.submit(fetch(), "r3").accepted

@@ -94,6 +94,8 @@ class Inside(Base):
             return  # whoever holds it takes the riders along, or the next call does
         try:
             self._left()
+        except Exception as e:
+            self._failed(e, count=False)
         finally:
             lock.release()
 

@@ -107,15 +107,20 @@ class Link:
                 self.warn("a request cannot be encoded: %r", e)
                 return False
         size = len(buffer) - at
-        if size - 4 > self.max_frame or (n and at + size > self.max_buffer):
+        if size - 4 > self.max_frame:
             del buffer[at:]
-            if n and size - 4 <= self.max_frame:
-                self.dropped_full += 1
-                self.full = True
-            else:
-                self.dropped_too_large += 1
-                self.warn("a request of %d bytes is larger than a frame may be", size - 4)
+            self.dropped_too_large += 1
+            self.warn("a request of %d bytes is larger than a frame may be", size - 4)
             return False
+        if n and at + size > self.max_buffer:
+            frame = buffer[at:]
+            del buffer[at:]
+            if not self.push():
+                self.full = self.frames > 0
+                self.dropped_full += 1
+                return False
+            self.buffer[:] = frame
+            n = 0
         self.frames = n + 1
         return True
 

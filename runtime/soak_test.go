@@ -222,14 +222,14 @@ func TestSoakAttack(t *testing.T) {
 	engine := &counted{Engine: wazero.New(wazero.Config{})}
 	field := newAttackedOn(t, engine)
 	r := field.runtime
-	rounds := max(1, int(soakCalls(t, 50_000)/50_000))
-	besieged := func(rounds int) (p99 time.Duration, calls int) {
-		specs := attackers(t)
+	specs := attackers(t)
+	hostile := int(soakCalls(t, int64(200*len(specs))) / 100)
+	besieged := func(hostile int) (p99 time.Duration, calls int) {
 		bodies := loadAll(t, r, specs)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for n := range rounds * 8 * len(specs) {
+			for n := range hostile {
 				besiege(t, r, specs, bodies, n)
 			}
 		}()
@@ -242,15 +242,15 @@ func TestSoakAttack(t *testing.T) {
 		engine.settled(t, 3, 1)
 		return p99, calls
 	}
-	besieged(1) // to its working size
+	besieged(len(specs)) // to its working size
 	alone, _ := goodTraffic(t, r, nil, 20_000)
 	before := hold()
-	p99, calls := besieged(rounds)
+	p99, calls := besieged(hostile)
 	after := hold()
 	if s := statsOf(r, "good"); s.Traps != [runtime.NumTraps]uint64{} || s.Unavailable != 0 || s.Accepted != s.Calls {
 		t.Errorf("the good guest: %+v", s)
 	}
-	t.Logf("%d rounds of every attack beside %d hints: p99 %s, alone %s; before %+v, after %+v", rounds, calls, p99, alone, before, after)
+	t.Logf("%d attacks beside %d hints: p99 %s, alone %s; before %+v, after %+v", hostile, calls, p99, alone, before, after)
 	if after.goroutines > before.goroutines || after.descriptors > before.descriptors || after.heap > before.heap+(8<<20) || after.resident > before.resident+(32<<20) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}

@@ -37,7 +37,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	store := fetch.New(fetch.Config{})
 	rt, err := runtime.New(runtime.Config{
-		Engine: wazero.New(wazero.Config{}),
+		Engine: wazero.New(wazero.Config{}), // for guests of one's own; others are compiled in a child, as the package shows
 		Hosts:  []runtime.HostModule{fetch.NewHost(store, allow), log.Module{}},
 	})
 	if err != nil {

@@ -86,7 +86,11 @@ func checkConfig(cmd *cobra.Command, name string, shallow bool) error {
 	if name == "" {
 		name = "built-in configuration"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok, %d guests\n", name, len(cfg.Guests))
+	policies := ""
+	if n := len(cfg.KVHintPolicy); n > 0 {
+		policies = fmt.Sprintf(", %d policies", n)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok, %d guests%s\n", name, len(cfg.Guests), policies)
 	return err
 }
 

@@ -88,7 +88,7 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 // returns nil when there is none, or the guest is quarantined; drained tells that the
 // guest is being replaced.
 func (p *pool) acquire(start uint32, wait time.Duration) (s *slot, drained bool) {
-	if p.quarantine.on(p.guest.runtime) {
+	if p.quarantine.until.Load() != 0 && p.quarantined() {
 		p.unavailable.Add(1)
 		return nil, p.draining.Load()
 	}
@@ -278,7 +278,7 @@ func (p *pool) placeVacant(in *instance) bool {
 
 // why says why acquire returned nothing.
 func (p *pool) why() string {
-	if p.quarantine.on(p.guest.runtime) {
+	if p.quarantined() {
 		return "the guest is quarantined: half of its last calls trapped"
 	}
 	if int(p.stuck.Load()) == len(p.slots) {

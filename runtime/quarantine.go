@@ -39,15 +39,27 @@ func (h *history) looping() bool {
 // calls trap as well it comes back for twice as long. A swap ends it at once, since the
 // new guest has a pool of its own, and so does whoever asks for it.
 type quarantine struct {
-	until atomic.Int64 // runtime nanoseconds; 0: never been in one
+	until atomic.Int64 // runtime nanoseconds; 0: not in one
 	count atomic.Uint64
-	pause time.Duration // guarded by the pool's mutex
+	pause time.Duration // of the last one; guarded by the pool's mutex
+	last  int64         // when that was to end; guarded by it, too
 }
 
-// on tells whether callers are kept away now.
-func (q *quarantine) on(r *Runtime) bool {
+// quarantined tells whether callers are kept away now. The first to find that a
+// quarantine is over says so.
+func (p *pool) quarantined() bool {
+	q, r := &p.quarantine, p.guest.runtime
 	until := q.until.Load()
-	return until != 0 && r.nanos() < until
+	if until == 0 {
+		return false
+	}
+	if r.nanos() < until {
+		return true
+	}
+	if q.until.CompareAndSwap(until, 0) {
+		r.log.Info("guest is called again: its quarantine is over", "guest", p.guest.spec.Name)
+	}
+	return false
 }
 
 // left is how long callers are kept away yet.
@@ -59,8 +71,8 @@ func (q *quarantine) left(r *Runtime) time.Duration {
 func (p *pool) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if q := &p.quarantine; q.on(p.guest.runtime) {
-		q.until.Store(p.guest.runtime.nanos())
+	if q := &p.quarantine; p.quarantined() {
+		q.until.Store(0)
 		q.pause = 0
 		p.guest.runtime.log.Info("guest resumed: its quarantine was ended by hand", "guest", p.guest.spec.Name)
 	}
@@ -83,14 +95,15 @@ func (r *Runtime) Resume(name string) error {
 func (p *pool) begin(now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q, last := &p.quarantine, p.quarantine.until.Load()
-	if now < last {
+	q := &p.quarantine
+	if p.quarantined() {
 		return
 	}
-	if q.pause = min(2*q.pause, quarantineMost); q.pause == 0 || now-last > int64(4*quarantineMost) {
+	if q.pause = min(2*q.pause, quarantineMost); q.pause == 0 || now-q.last > int64(4*quarantineMost) {
 		q.pause = quarantineFirst
 	}
-	q.until.Store(now + int64(q.pause))
+	q.last = now + int64(q.pause)
+	q.until.Store(q.last)
 	q.count.Add(1)
 	p.guest.runtime.log.Error("guest quarantined: half of its last calls trapped; swap in a good one, or wait",
 		"guest", p.guest.spec.Name, "for", q.pause.String())

@@ -1,7 +1,10 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,6 +35,8 @@ func TestHistoryLoops(t *testing.T) {
 func TestQuarantine(t *testing.T) {
 	p, _ := newFakePool(t, 1)
 	r := p.guest.runtime
+	var lines bytes.Buffer
+	r.log = slog.New(slog.NewTextHandler(&lines, nil))
 	trap := func() bool {
 		s, _ := p.acquire(0, time.Second)
 		if s != nil {
@@ -75,6 +80,9 @@ func TestQuarantine(t *testing.T) {
 		if !trap() {
 			t.Fatal("quarantined although more than half of the calls went well")
 		}
+	}
+	if begun, over := strings.Count(lines.String(), "guest quarantined"), strings.Count(lines.String(), "its quarantine is over"); begun != 2 || over != 2 {
+		t.Errorf("the log tells of %d quarantines and %d ends, want 2 of each", begun, over)
 	}
 	if n := p.quarantine.count.Load(); n != 2 {
 		t.Errorf("quarantined %d times, want 2", n)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -83,7 +84,15 @@ func benchSubmitDiscard(b *testing.B, hashes int) {
 	if len(took) == 0 {
 		return
 	}
+	quiet := math.Inf(1) // the median of the best round of 64 batches, as a shared machine has quiet moments
+	for round := range slices.Chunk(took, 64) {
+		if len(round) == 64 || len(took) < 64 {
+			sorted := slices.Sorted(slices.Values(round))
+			quiet = min(quiet, sorted[len(sorted)/2])
+		}
+	}
 	slices.Sort(took)
+	b.ReportMetric(quiet, "quiet-ns")
 	b.ReportMetric(took[len(took)/2], "p50-ns")
 	b.ReportMetric(took[len(took)*99/100], "p99-ns")
 }

@@ -51,7 +51,7 @@ func spec() object[Config] {
 			func(c *Config) *ForwardUnknown { return &c.ForwardUnknown }, oneOf("value", UnknownKeep, UnknownDrop)),
 		key("listen", "The addresses of the daemon.",
 			func(c *Config) *Listen { return &c.Listen }, listen()),
-		opt("guest_memory", "Linear memory and tables of all guests together, at their limits: every instance and one spare of each guest, and while guests are replaced the old ones too. Default: 1GiB, or 64MiB for each core where that is more.",
+		opt("guest_memory", "Linear memory and tables of all guests together, at their limits: every instance and one spare of each guest, and while guests are replaced the old ones too. Default: 1GiB, or 512MiB for each core where that is more.",
 			func(c *Config) *Size { return &c.GuestMemory }, size{1 << 20, maxSize, 1}),
 		key("limits", "Bounds on what one sender may hand in.",
 			func(c *Config) *Limits { return &c.Limits }, object[Limits]{fields: []field[Limits]{

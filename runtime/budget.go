@@ -15,9 +15,9 @@ type budget struct {
 	taken atomic.Uint64
 }
 
-// defaultBudget is 1 GiB, or 64 MiB for each core where that is more: pools are as large
-// as there are cores.
-func defaultBudget() uint64 { return max(1<<30, 64<<20*uint64(runtime.GOMAXPROCS(0))) }
+// defaultBudget is 1 GiB, or 512 MiB for each core where that is more: pools are as large
+// as there are cores, so that is a dozen guests with MaxMemory on any machine.
+func defaultBudget() uint64 { return max(1<<30, 512<<20*uint64(runtime.GOMAXPROCS(0))) }
 
 // take takes n bytes, all or none.
 func (b *budget) take(n uint64) bool {

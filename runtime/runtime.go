@@ -38,7 +38,7 @@ type Config struct {
 	// Memory is what the instances of all guests may come to in bytes, linear memory and
 	// tables at their limits: of each guest all instances and one spare. A guest that would
 	// not fit is refused; one that is being replaced counts until its last call has ended.
-	// Default 1 GiB, or 64 MiB for each of GOMAXPROCS when that is more.
+	// Default 1 GiB, or 512 MiB for each of GOMAXPROCS when that is more.
 	Memory uint64
 	// Log receives results (debug), rejections (warn, once per type and reason),
 	// lifecycle events and the guests' lines. Default: nothing is logged.

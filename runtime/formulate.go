@@ -116,10 +116,12 @@ func (r *Runtime) policy(ctx context.Context, g *guest, output abi.Format, res *
 	for {
 		out.Generation = g.generation
 		if lacks := g.requires &^ res.fields; lacks != 0 {
+			g.skipped.Add(1)
 			res.skip(out, abi.ReasonNotFound, "the context has no "+lacks.Names()[0]+", which the policy requires")
 			return
 		}
 		if err := ctx.Err(); err != nil {
+			g.skipped.Add(1)
 			res.skip(out, abi.ReasonHandlerUnavailable, "not run: "+err.Error())
 			return
 		}

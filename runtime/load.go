@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -29,6 +30,7 @@ type guest struct {
 	reserved   uint64 // bytes of the runtime's budget
 	initFrame  []byte
 	requires   abi.ContextFields // of a policy
+	skipped    atomic.Uint64     // requests that a policy was not called for
 	generation uint64            // the one that loaded it
 	warned     warnOnce
 }

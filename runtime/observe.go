@@ -21,6 +21,7 @@ func (r *Runtime) Observe(o Observer) {
 	o.Runtime(s)
 	for _, g := range gen.guests {
 		st := GuestStats{Name: g.spec.Name, Version: g.info.Manifest.Version, SHA256: g.info.SHA256, Generation: g.generation}
+		st.Skipped = g.skipped.Load()
 		g.pool.stats(&st)
 		o.Guest(st)
 	}

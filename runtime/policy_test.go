@@ -95,8 +95,8 @@ func TestPolicyRequires(t *testing.T) {
 	}
 	o := &observed{}
 	r.Observe(o)
-	if g := o.guests["needs"]; g.Calls != 1 {
-		t.Errorf("%d calls", g.Calls)
+	if g := o.guests["needs"]; g.Calls != 1 || g.Skipped != 1 {
+		t.Errorf("%d calls, %d skipped", g.Calls, g.Skipped)
 	}
 }
 

@@ -81,6 +81,7 @@ type GuestStats struct {
 
 	Emitted uint64             // policies: actions that went into envelopes
 	Dropped [NumReasons]uint64 // policies: actions that did not, by reason
+	Skipped uint64             // policies: requests that lacked a required field, or whose caller was gone
 
 	Instances   int    // configured
 	Vacant      int    // trapped and not replaced yet

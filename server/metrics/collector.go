@@ -96,6 +96,7 @@ func add(g, o *runtime.GuestStats) {
 		g.Rejected[i] += n
 	}
 	g.Emitted += o.Emitted
+	g.Skipped += o.Skipped
 	for i, n := range o.Dropped {
 		g.Dropped[i] += n
 	}
@@ -159,6 +160,9 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 	}
 	if s.Emitted > 0 {
 		out.counter(d.emitted, s.Emitted, name)
+	}
+	if s.Skipped > 0 {
+		out.counter(d.skipped, s.Skipped, name)
 	}
 	for reason, n := range byReason(&s.Dropped) {
 		out.counter(d.left, n, name, reason)

@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type descs struct {
 	build, generation, guests, guestInfo                                 *prometheus.Desc
 	dispatches, malformed, unrouted, swaps                               *prometheus.Desc
-	formulations, badContexts, emitted, left                             *prometheus.Desc
+	formulations, badContexts, emitted, left, skipped                    *prometheus.Desc
 	calls, results, traps, durations, fuel                               *prometheus.Desc
 	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
 	stalls                                                               *prometheus.Desc
@@ -36,6 +36,7 @@ func newDescs() (d descs) {
 		{&d.badContexts, "malformed_contexts_total", "Routing contexts that were malformed: no policy ran.", nil},
 		{&d.emitted, "policy_actions_total", "Actions of a policy that went into envelopes.", []string{"guest"}},
 		{&d.left, "policy_actions_dropped_total", "Actions of a policy that were left out of envelopes.", []string{"guest", "reason"}},
+		{&d.skipped, "policy_skipped_total", "Requests that a policy was not called for: they lacked a field that it requires, or their caller was gone.", []string{"guest"}},
 		{&d.swaps, "swaps_total", "Changes of the guests: loads, swaps, rollbacks, unloads, reloads.", []string{"result"}},
 		{&d.calls, "calls_total", "Calls of a guest.", []string{"guest"}},
 		{&d.results, "results_total", "Results of a guest's calls. Accepted ones have no reason.", []string{"guest", "status", "reason"}},

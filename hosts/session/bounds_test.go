@@ -130,12 +130,13 @@ func TestPruningIsBounded(t *testing.T) {
 // short runs are walked as well.
 func TestCutsAndBranches(t *testing.T) {
 	x := New(Config{Grace: -1})
+	x.steps = 1000
 	apply(t, x, stored(w1, "s", 1, 2, 3, 4))
 	apply(t, x, &Event{Op: OpRemoved, Worker: w1, Hashes: []uint64{3}}, stored(w1, "s", 5, 6).below(2))
 	if got := lineage(t, x, "s", w1); got != "[[1 2 5 6]]" || x.Stats().Nodes != 4 {
 		t.Error(got)
 	}
-	const deep, chains = 3000, 6
+	const deep, chains = 300, 4
 	grow := func(c uint64) (leaf uint64) { // from the leaf up, so that each run has one block
 		leaf = c * 100_000
 		apply(t, x, &Event{Op: OpMatched, Worker: w2, Session: "d", Hashes: []uint64{leaf}})

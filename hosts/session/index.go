@@ -80,6 +80,7 @@ func (e *ChainError) Unwrap() error { return e.Rule }
 // is one that is switched off.
 type Index struct {
 	cfg      Config
+	steps    int // that a query may take
 	sessions sessions
 	table    table
 	dir      directory
@@ -106,7 +107,7 @@ type scratch struct {
 
 // New makes an index.
 func New(cfg Config) *Index {
-	x := &Index{cfg: cfg.withDefaults(), workers: map[hint.Worker]*binding{}}
+	x := &Index{cfg: cfg.withDefaults(), steps: pathSteps, workers: map[hint.Worker]*binding{}}
 	x.table.seed = rand.Uint64()
 	x.sessions.init()
 	x.lru.next, x.lru.prev = &x.lru, &x.lru

@@ -124,23 +124,17 @@ func (m *model) touch(sid string) {
 
 func (m *model) removed(w hint.Worker, hashes []uint64) (moved bool) {
 	for _, sid := range slices.Collect(maps.Keys(m.fronts)) {
-		old := m.fronts[sid][w]
-		var to []uint64
-		for f := range old {
+		for _, f := range slices.Collect(maps.Keys(m.fronts[sid][w])) {
 			path := m.path(f)
 			i := slices.IndexFunc(path, func(h uint64) bool { return slices.Contains(hashes, h) })
 			if i < 0 {
-				to = append(to, f)
 				continue
 			}
 			moved = true
+			delete(m.fronts[sid][w], f)
 			if i > 0 {
-				to = append(to, path[i-1])
+				m.advance(sid, w, path[i-1])
 			}
-		}
-		delete(m.fronts[sid], w)
-		for _, h := range to {
-			m.advance(sid, w, h)
 		}
 		m.drop(sid)
 	}

@@ -54,7 +54,7 @@ func (x *Index) Frontiers(dst []Frontier, session, tenant string) ([]Frontier, e
 	if err != nil {
 		return dst, err
 	}
-	steps, from := pathSteps, len(dst)
+	steps, from := x.steps, len(dst)
 	for _, f := range *s.fronts.Load() {
 		depth, ok := f.at.depth(&steps)
 		if !ok {
@@ -156,7 +156,7 @@ func (x *Index) Lineage(out *Paths, q Query) error {
 	if err != nil {
 		return err
 	}
-	steps := pathSteps
+	steps := x.steps
 	for _, f := range *s.fronts.Load() {
 		if f.worker.key != q.Worker {
 			continue

@@ -81,6 +81,12 @@ def serve(s: socket.socket, behaviour: str, rng: random.Random) -> None:
         if i and behaviour == "garbage":
             s.sendall(rng.randbytes(rng.randrange(1, 200)))
             continue
+        if i and behaviour == "odd-forward":
+            odd = [b"", b"{", b"\xc1", b"\x90", b"\x81\xa1a\x01", b'{"actions": {}}', "text", 7, [], rng.randbytes(40)]
+            odd += [b'{"actions": [7]}', b'{"actions": [{"action_id": [], "action_type": {}}]}', b'{"actions": []}']
+            row = ["a1", rng.choice(["kv.fetch", "kv.retain"]), "1.0", 1, 0, "", "fake", 1, 2, 3]
+            s.sendall(frame(2, request[1], 0, [row], rng.choice(odd)))
+            continue
         if i and behaviour == "odd":
             seq = request[1]
             odd = [{"a": 1}, 7, [], [2, "x", 0], [2, seq], [2, seq, 0, 7, None], [2, seq, 0, [[1]], None]]

@@ -84,6 +84,17 @@ def test_without_a_daemon(client: kvrt.Client) -> None:
             assert front.passage.unjudged == 1 and front.passage.unjudged_passed == len(calls)
 
 
+def test_garbage_to_pass_on(fake: Any) -> None:
+    """What is no envelope is not handed on, and raises nothing."""
+    recorder = Recorder()
+    with kvrt.Client(fake("odd-forward"), deadline=LONG) as client:
+        front = Guard(recorder, client)
+        for i in range(500):
+            front.submit_hint(fetch(), f"r{i}")
+        assert recorder.calls == [] and front.passage.withheld > 100 and front.passage.malformed == 0
+        assert client.counters().adds_up and client.counters().disconnects == 0
+
+
 def test_in_place(client: kvrt.Client) -> None:
     recorder = Recorder()
     held = recorder.submit_hint.__self__

@@ -85,6 +85,8 @@ class Base:
                 raise ValueError(text)
             return Reply(error=error_name(message[2]), detail=text)
         _, _, _, rows, forward = message
+        if forward is not None and not isinstance(forward, bytes):
+            raise TypeError("an envelope that is no bytes")
         return Reply(tuple(Result.from_row(row) for row in rows), forward)
 
     def _status(self, message: Any, error: str) -> Status:

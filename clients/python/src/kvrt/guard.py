@@ -164,7 +164,7 @@ def _accepted(reply: Reply, forward: Mapping[str, Any] | None) -> list[Mapping[s
     left = [(r.action_id, r.action_type) for r in reply.accepted]
     actions = []
     for action in forward["actions"] if forward else ():
-        key = (str(action.get("action_id", "")), action.get("action_type"))
+        key = (str(action.get("action_id", "")), action.get("action_type")) if isinstance(action, Mapping) else None
         if key in left:
             left.remove(key)
             actions.append(action)

@@ -129,7 +129,7 @@ class Reply:
 
     @property
     def forward(self) -> dict[str, Any] | None:
-        """The envelope to pass on: accepted actions in order, as their handlers left them."""
+        """The envelope to pass on: accepted actions in order, as their handlers left them. None without one."""
         return _decoded(self.forward_bytes)
 
 
@@ -197,12 +197,14 @@ class Formulated:
 
 
 def _decoded(body: bytes | None) -> dict[str, Any] | None:
+    """None for what is no envelope, too: whoever asks has no use for an exception."""
     if not body:
         return None
-    whole = json.loads(body) if body[:1] == b"{" else codec()[1](body)
-    if not isinstance(whole, dict):
-        raise ValueError("the envelope is no mapping")
-    return whole
+    try:
+        whole = json.loads(body) if body[:1] == b"{" else codec()[1](body)
+    except Exception:
+        return None
+    return whole if isinstance(whole, dict) and isinstance(whole.get("actions"), list) else None
 
 
 @dataclass(frozen=True, slots=True)

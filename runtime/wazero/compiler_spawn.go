@@ -159,8 +159,8 @@ func (s stage) String() string {
 }
 
 // memorySigns is how the Go runtime, the system and the race detector say that there is
-// no more memory.
-var memorySigns = regexp.MustCompile("out of memory|cannot allocate memory|failed to allocate")
+// no more memory. A thread that cannot be made has no memory for its stack.
+var memorySigns = regexp.MustCompile("out of memory|cannot allocate memory|failed to allocate|pthread_create failed|failed to create new OS thread")
 
 // cpuSign is how a child says that its CPU time is up.
 const cpuSign = "the compilation's CPU time is up"

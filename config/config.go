@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,12 +24,13 @@ type Config struct {
 
 	KVHintPolicy []Policy // in the order in which they run
 	Formulate    Formulate
+	Workers      []Worker
+	Lineage      Lineage
 
 	// The keys below are read and checked but have no effect in this version; see Unused.
 
-	Store   Store
-	GPU     GPU
-	Workers []Worker
+	Store Store
+	GPU   GPU
 
 	file string
 	root *node // what was read; nil for Default
@@ -119,6 +119,7 @@ const (
 type Listen struct {
 	Socket string // path of the Unix socket that engines talk to
 	Admin  string // host:port of the admin API and the metrics; port 0 picks a free one
+	HTTP   string // path of the Unix socket that routers post routing contexts to; empty: none
 	// AdminInsecure lets Admin be an address that is not loopback. The admin API has no
 	// authentication of its own.
 	AdminInsecure bool
@@ -242,11 +243,18 @@ const (
 	DeviceCUDA    Device = "cuda"
 )
 
+// Lineage bounds the lineage index of each namespace; 0: the index's own default.
+type Lineage struct {
+	MaxSessions int
+	MaxNodes    int // blocks, at 64 bytes at most
+}
+
 // Worker is one entry of workers.
 type Worker struct {
 	ID        WorkerID
 	Type      WorkerType
-	BlockSize int // tokens; 0: not set
+	Namespace string // isolates its block hashes
+	BlockSize int    // tokens; 0: not set
 	// Capabilities: nil when the key is absent, else the list, which may be empty. The
 	// two differ: without the key a worker takes every action, with [] none.
 	Capabilities *[]string
@@ -265,7 +273,7 @@ const (
 
 // Rank is one data-parallel rank of a worker; an empty endpoint is not set.
 type Rank struct {
-	DPRank uint32
+	DPRank *uint32 // nil: the worker has no ranks, and this stands for all of it
 	Events string
 	Replay string
 	Source string
@@ -296,8 +304,5 @@ func (c *Config) Unused() []string {
 	}
 	say("store", c.Store != Store{}, "checked, but this version has no block store")
 	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
-	if slices.ContainsFunc(c.Workers, func(w Worker) bool { return slices.ContainsFunc(w.Ranks, func(r Rank) bool { return r.Events != "" }) }) {
-		out = append(out, "workers: policies can ask for them, but this version does not follow the events of their ranks")
-	}
 	return out
 }

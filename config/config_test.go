@@ -139,16 +139,16 @@ func TestUnused(t *testing.T) {
 		}
 		return keys
 	}
-	all := []string{"store", "gpu", "workers"}
-	if got := keys(mustParse(t, "workers: [{id: 1, ranks: [{dp_rank: 0, events: 'tcp://h:1'}]}]\ngpu: {}\nstore: {}")); !slices.Equal(got, all) {
+	all := []string{"store", "gpu"}
+	if got := keys(mustParse(t, "gpu: {}\nstore: {}")); !slices.Equal(got, all) {
 		t.Errorf("set but empty: %q", got)
 	}
 	c := Default()
-	c.Store.Capacity, c.GPU.Device, c.Workers = 1, DeviceAuto, []Worker{{Ranks: []Rank{{Events: "tcp://h:1"}}}}
+	c.Store.Capacity, c.GPU.Device = 1, DeviceAuto
 	if got := keys(c); !slices.Equal(got, all) {
 		t.Errorf("set by hand: %q", got)
 	}
-	if got := keys(mustParse(t, "request_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}\nworkers: [{id: 1, capabilities: []}]")); got != nil {
+	if got := keys(mustParse(t, "request_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}\nworkers: [{id: 1, capabilities: [], ranks: [{events: 'tcp://h:1'}]}]")); got != nil {
 		t.Errorf("what has an effect: %q", got)
 	}
 	if got := keys(mustParse(t, "gpu: {device: cuda}")); !slices.Equal(got, []string{"gpu"}) {

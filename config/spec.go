@@ -42,9 +42,16 @@ func spec() object[Config] {
 				opt("device", "auto takes CUDA where it is present, else host memory.",
 					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
 			}}),
-		key("workers", "The workers of the fleet: policies can ask for them, and what they can execute bounds what policies may add.",
+		key("workers", "The workers of the fleet: policies can ask for them, what they can execute bounds what policies may add, and the daemon follows their KV events.",
 			func(c *Config) *[]Worker { return &c.Workers },
 			many[Worker]{item: worker(), what: "id", identity: workerIdentity}),
+		opt("lineage", "Bounds of the lineage index of each namespace.",
+			func(c *Config) *Lineage { return &c.Lineage }, object[Lineage]{fields: []field[Lineage]{
+				opt("max_sessions", "Most sessions; the least recently used go. Default: 16384.",
+					func(l *Lineage) *int { return &l.MaxSessions }, whole[int]{1, 1 << 30}),
+				opt("max_nodes", "Most blocks, at 64 bytes each at most. Default: 2097152.",
+					func(l *Lineage) *int { return &l.MaxNodes }, whole[int]{1, 1 << 30}),
+			}}),
 		key("request_hints", "keep or strip the hints that a client sent with its request: the request_hint of a routing context, and an envelope that is dispatched as a client's.",
 			func(c *Config) *RequestHints { return &c.RequestHints }, oneOf("value", HintsKeep, HintsStrip)),
 		key("forward_unknown", "keep or drop actions of unknown types in the envelope that is passed on.",
@@ -175,12 +182,17 @@ func listen() object[Listen] {
 		fields: []field[Listen]{
 			key("socket", "Path of the Unix socket for engines. Default: /run/kvrt/kvrt.sock where that folder can be written, else kvrt.sock in XDG_RUNTIME_DIR, else in /tmp/kvrt-UID.",
 				func(l *Listen) *string { return &l.Socket }, socketPath()),
+			opt("http", "Path of a second Unix socket, on which routers in any language post routing contexts as JSON over HTTP. Default: none.",
+				func(l *Listen) *string { return &l.HTTP }, socketPath()),
 			key("admin", "host:port of the admin API and the metrics. Loopback only, unless admin_insecure is set.",
 				func(l *Listen) *string { return &l.Admin }, hostPort()),
 			key("admin_insecure", "Allows an admin address that is not loopback. The admin API has no authentication: whoever reaches it controls the daemon.",
 				func(l *Listen) *bool { return &l.AdminInsecure }, yesNo{}),
 		},
 		check: func(r *reader, n *node, at *path, l *Listen) {
+			if v := n.child("http"); v != nil && l.HTTP == l.Socket {
+				r.add(v.line, v.col, at.under("http"), "is listen.socket too: each has a path of its own")
+			}
 			if v := n.child("admin"); v != nil && !l.AdminInsecure && !isLoopback(l.Admin) {
 				r.add(v.line, v.col, at.under("admin"),
 					"%s is not a loopback address, and the admin API has no authentication: use 127.0.0.1 or [::1], or set listen.admin_insecure: true", quote(l.Admin))
@@ -195,6 +207,8 @@ func worker() object[Worker] {
 			func(w *Worker) *WorkerID { return &w.ID }, workerID{}).must(),
 		opt("type", "Leg that the worker serves.",
 			func(w *Worker) *WorkerType { return &w.Type }, oneOf("worker type", WorkerAggregated, WorkerPrefill, WorkerDecode)),
+		opt("namespace", "Isolates the block hashes of the worker: a request sees the lineage of its own namespace.",
+			func(w *Worker) *string { return &w.Namespace }, text{}),
 		opt("block_size", "Tokens of one block.",
 			func(w *Worker) *int { return &w.BlockSize }, whole[int]{1, 1 << 20}),
 		key("capabilities", "Action types that the worker takes. Without the key: every one; []: none.",
@@ -202,14 +216,14 @@ func worker() object[Worker] {
 			perhaps[[]string]{many[string]{item: text{}, what: "capability", identity: quotedID}}),
 		key("ranks", "Endpoints by data-parallel rank.",
 			func(w *Worker) *[]Rank { return &w.Ranks },
-			many[Rank]{item: rank(), what: "dp_rank", identity: func(r *Rank) (string, string) { return strconv.FormatUint(uint64(r.DPRank), 10), "dp_rank" }}),
+			many[Rank]{item: rank(), what: "dp_rank", identity: rankIdentity}),
 	}}
 }
 
 func rank() object[Rank] {
 	return object[Rank]{fields: []field[Rank]{
-		key("dp_rank", "Data-parallel rank.",
-			func(r *Rank) *uint32 { return &r.DPRank }, whole[uint32]{0, math.MaxUint32}).must(),
+		key("dp_rank", "Data-parallel rank. A worker without ranks has one entry without it.",
+			func(r *Rank) **uint32 { return &r.DPRank }, perhaps[uint32]{whole[uint32]{0, math.MaxUint32 - 1}}),
 		opt("events", "Endpoint of the rank's KV events.",
 			func(r *Rank) *string { return &r.Events }, endpoint()),
 		opt("replay", "Endpoint that replays missed KV events.",
@@ -217,6 +231,13 @@ func rank() object[Rank] {
 		opt("source", "Endpoint that other workers fetch blocks from.",
 			func(r *Rank) *string { return &r.Source }, endpoint()),
 	}}
+}
+
+func rankIdentity(r *Rank) (id, key string) {
+	if r.DPRank == nil {
+		return "", ""
+	}
+	return strconv.FormatUint(uint64(*r.DPRank), 10), "dp_rank"
 }
 
 func workerIdentity(w *Worker) (id, key string) { return w.ID.String(), "id" }

@@ -64,6 +64,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("DELETE /v1/guests/{name}", s.change(s.deleteGuest))
 	mux.HandleFunc("POST /v1/guests/{name}/rollback", s.change(s.postRollback))
 	mux.HandleFunc("POST /v1/guests/{name}/resume", s.change(s.postResume))
+	mux.HandleFunc("GET /v1/workers", s.getWorkers)
+	mux.HandleFunc("GET /v1/workers/{id}", s.oneWorker(s.getWorker))
+	mux.HandleFunc("PUT /v1/workers/{id}", s.oneWorker(s.putWorker))
+	mux.HandleFunc("DELETE /v1/workers/{id}", s.oneWorker(s.deleteWorker))
 	if s.metrics != nil {
 		mux.Handle("GET /metrics", s.metrics)
 	}
@@ -212,7 +216,11 @@ func (s *Server) getReady(w http.ResponseWriter, _ *http.Request) {
 	if len(reasons) > 0 {
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, map[string]any{"ready": len(reasons) == 0, "reasons": append([]string{}, reasons...)})
+	answer := map[string]any{"ready": len(reasons) == 0, "reasons": append([]string{}, reasons...)}
+	if f := s.cfg.Fleet; f != nil { // a request goes on without lineage: feeds that are not live are no reason
+		answer["feeds"] = feedsReady(f.Feeds())
+	}
+	writeJSON(w, status, answer)
 }
 
 func (s *Server) postReload(r *http.Request) (*Change, error) {
@@ -236,6 +244,7 @@ func writeFailure(w http.ResponseWriter, err error) {
 		large   *http.MaxBytesError
 	)
 	switch {
+	case workerFailure(w, err):
 	case errors.As(err, &large):
 		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a body of more than %d bytes", large.Limit), nil)
 	case errors.As(err, &api):

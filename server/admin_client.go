@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -113,6 +114,24 @@ func (a *Admin) Rollback(ctx context.Context, name string) (*Change, error) {
 func (a *Admin) Unload(ctx context.Context, name string) (*Change, error) {
 	var out Change
 	return &out, a.call(ctx, http.MethodDelete, guestPath(name), nil, &out)
+}
+
+// Workers lists the fleet.
+func (a *Admin) Workers(ctx context.Context) (*WorkerList, error) {
+	var out WorkerList
+	return &out, a.call(ctx, http.MethodGet, "/v1/workers", nil, &out)
+}
+
+// SetWorker adds a worker, or replaces it.
+func (a *Admin) SetWorker(ctx context.Context, id hint.WorkerID, w WorkerSpec) (*WorkerChange, error) {
+	var out WorkerChange
+	return &out, a.call(ctx, http.MethodPut, workerPath(id), &w, &out)
+}
+
+// RemoveWorker removes a worker with its feeds and its lineage.
+func (a *Admin) RemoveWorker(ctx context.Context, id hint.WorkerID) (*WorkerChange, error) {
+	var out WorkerChange
+	return &out, a.call(ctx, http.MethodDelete, workerPath(id), nil, &out)
 }
 
 // Reload makes the daemon read its configuration again.

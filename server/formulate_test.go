@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -17,7 +16,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/fleet"
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -188,26 +189,23 @@ func TestFormulateReplyTooLarge(t *testing.T) {
 	}
 }
 
-// fakeFleet notes the contexts that it is shown.
-type fakeFleet struct {
-	Fleet
-	seen atomic.Int64
-}
-
-func (f *fakeFleet) Seed(*hint.Context) error { f.seen.Add(1); return nil }
-
 // TestFormulateAllocatesNothing holds the hot path: a context in, an envelope out.
 func TestFormulateAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	fleet := &fakeFleet{}
-	g := newRig(t, withPolicies(t, "one", "two"), func(c *rigConfig) { c.Fleet = fleet })
+	f := fleet.New(fleet.Config{})
+	defer f.Close()
+	if err := f.Put(worker.Worker{ID: hint.UintWorker(7), Ranks: []worker.Rank{{Events: "ipc://" + t.TempDir() + "/e"}}}); err != nil {
+		t.Fatal(err)
+	}
+	matched := []byte(`{"request_id":"a","selected":{"worker_id":7},"session":{"session_id":"s"},"events":[{"type":"match","session_id":"s","worker_id":7,"block_hash":1}]}`)
+	g := newRig(t, withPolicies(t, "one", "two"), func(c *rigConfig) { c.Fleet = f })
 	r := g.raw()
 	var frames []byte
 	var raw []byte
 	for range 3 {
-		raw = appendBin(raw, routed("a"))
+		raw = appendBin(raw, matched)
 	}
 	for _, q := range []request{
 		{op: opFormulate, body: routed("a")},
@@ -234,8 +232,8 @@ func TestFormulateAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(200, round); n > 0.1 {
 		t.Errorf("%.2f allocations for 5 contexts", n)
 	}
-	if n := fleet.seen.Load(); n < 250*5 {
-		t.Errorf("the fleet has seen %d contexts", n)
+	if n := f.SeedStats().Matched; n < 250*3 {
+		t.Errorf("the fleet has seen %d matches", n)
 	}
 }
 
@@ -302,13 +300,5 @@ func TestFormulateClientGone(t *testing.T) {
 	got, err := g.dial().Formulate(context.Background(), Formulate{Bodies: [][]byte{routed("a")}})
 	if err != nil || spell(t, got[0]) != "one:1 one-1" {
 		t.Error(err, got)
-	}
-}
-
-// asJSON is for reading answers.
-func asJSON(t testing.TB, b []byte, v any) {
-	t.Helper()
-	if err := json.Unmarshal(b, v); err != nil {
-		t.Fatalf("%v in %s", err, b)
 	}
 }

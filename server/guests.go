@@ -22,6 +22,8 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 		Swaps:       o.runtime.Swaps, Refused: o.runtime.FailedSwaps, Reload: s.LastReload(), Connections: s.Stats().Connections,
 	}
 	st.Ready = len(st.NotReady) == 0
+	st.Formulations = o.runtime.Formulations
+	s.fleetStatus(&st)
 	w.Header().Set("ETag", etag(st.Generation))
 	writeJSON(w, http.StatusOK, st)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kvrt/kvrt/fleet"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/runtime"
@@ -38,8 +39,9 @@ type Config struct {
 	Runtime *runtime.Runtime
 	// Store answers finish, discard and status. Without one they are refused.
 	Store Store
-	// Fleet is the workers and their KV events. Without one there are none.
-	Fleet Fleet
+	// Fleet is the workers and their KV events. Without one there are none. The server
+	// does not close it.
+	Fleet *fleet.Fleet
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string
@@ -247,6 +249,9 @@ func (s *Server) SocketPath() string { return s.cfg.Socket }
 
 // Runtime is what the server dispatches to.
 func (s *Server) Runtime() *runtime.Runtime { return s.cfg.Runtime }
+
+// Fleet is what the server was given.
+func (s *Server) Fleet() *fleet.Fleet { return s.cfg.Fleet }
 
 // Store is what the server was given.
 func (s *Server) Store() Store { return s.cfg.Store }

@@ -29,6 +29,11 @@ type StatusReport struct {
 
 	GuestMemory GuestMemory `json:"guest_memory"`
 	Connections int         `json:"connections"`
+
+	Formulations uint64          `json:"formulations"`
+	Workers      int             `json:"workers"`
+	Feeds        []FeedStatus    `json:"feeds"`
+	Lineage      []LineageStatus `json:"lineage"` // by namespace; one without feeds has none
 }
 
 // GuestMemory is what the instances of all guests may come to and what those that are
@@ -75,8 +80,8 @@ type GuestStatus struct {
 	Accepted    uint64            `json:"accepted"`
 	Rejected    map[string]uint64 `json:"rejected"` // by reason
 	Traps       map[string]uint64 `json:"traps"`    // by kind
-	Stuck       int               `json:"stuck"`  // instances held by a call that does not end
-	Stalls      uint64            `json:"stalls"` // how often that came about
+	Stuck       int               `json:"stuck"`    // instances held by a call that does not end
+	Stalls      uint64            `json:"stalls"`   // how often that came about
 	Unavailable uint64            `json:"unavailable"`
 	Fuel        uint64            `json:"fuel"`
 	LogDropped  uint64            `json:"log_lines_dropped"`

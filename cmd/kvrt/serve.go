@@ -87,13 +87,14 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 	signal.Notify(signals, syscall.SIGHUP) // early, since it would end the process
 	defer signal.Stop(signals)
 
-	s, err := wire(cmd.Context(), cfg, log)
+	s, err := wireDaemon(cmd.Context(), cfg, log)
 	if err != nil {
 		return err
 	}
+	defer s.fleet.Close()
 	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
 	sc := server.Config{
-		Runtime: s.runtime, Store: s.store, Socket: cfg.Listen.Socket, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
+		Runtime: s.runtime, Store: s.store, Fleet: s.fleet, Socket: cfg.Listen.Socket, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
 		Pprof: flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: log,
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
 	}
@@ -172,6 +173,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("forward_unknown", old.ForwardUnknown != cfg.ForwardUnknown)
 	say("request_hints", old.RequestHints != cfg.RequestHints)
 	say("formulate", targetOf(old) != targetOf(cfg))
+	say("lineage", old.Lineage != cfg.Lineage)
 	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/fleet"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/fetch"
@@ -77,34 +78,53 @@ type stack struct {
 	runtime *runtime.Runtime
 	store   *fetch.Store
 	subsystems
-	log *slog.Logger
+	fleet *fleet.Fleet // of the daemon
+	log   *slog.Logger
 }
 
-// wire builds a stack with the configuration's guests loaded.
+// wire builds a stack with the configuration's guests loaded, for work in this process:
+// it knows the workers, and follows nobody's events.
 func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
 	s := &stack{log: log, subsystems: nothingKept()}
+	put := workersOf(cfg)
+	if err := s.workers.Update(put, nil); err != nil {
+		return nil, workersProblem(cfg, put, err)
+	}
+	return s, s.build(ctx, cfg)
+}
+
+// wireDaemon builds a stack that follows the workers' events.
+func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
+	f := fleet.New(fleet.Config{Index: session.Config{MaxSessions: cfg.Lineage.MaxSessions, MaxNodes: cfg.Lineage.MaxNodes}, Log: log})
+	s := &stack{log: log, fleet: f, subsystems: subsystems{sessions: f.Sessions(), workers: f.Catalogue()}}
+	put := workersOf(cfg)
+	if err := f.Check(put); err != nil {
+		return nil, workersProblem(cfg, put, err)
+	}
+	if err := s.build(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return s, f.Reconcile(put) // last: feeds start
+}
+
+// build makes the runtime and loads the guests.
+func (s *stack) build(ctx context.Context, cfg *config.Config) error {
 	allow, err := s.allowList(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	specs, err := guestSpecs(cfg)
 	if err != nil {
-		return nil, err
-	}
-	if err := fillCatalogue(s.workers, cfg); err != nil {
-		return nil, err
+		return err
 	}
 	s.store = fetch.New(fetch.Config{
 		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
 	})
 	s.fetch = fetch.NewHost(s.store, allow)
-	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(log, cfg.Compile, true), s.subsystems, log)); err != nil {
-		return nil, err
+	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(s.log, cfg.Compile, true), s.subsystems, s.log)); err != nil {
+		return err
 	}
-	if err := s.runtime.Apply(ctx, specs); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.runtime.Apply(ctx, specs)
 }
 
 func runtimeConfig(cfg *config.Config, engine runtime.Engine, s subsystems, log *slog.Logger) runtime.Config {
@@ -123,7 +143,7 @@ func runtimeConfig(cfg *config.Config, engine runtime.Engine, s subsystems, log 
 	}
 }
 
-// reconfigure makes the stack's guests and allowed sources those of cfg. When anything
+// reconfigure makes the guests, workers and allowed sources those of cfg. When anything
 // is wrong nothing changes: what can fail comes first.
 func (s *stack) reconfigure(ctx context.Context, cfg *config.Config) error {
 	allow, err := s.allowList(ctx, cfg)
@@ -134,8 +154,15 @@ func (s *stack) reconfigure(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	put := workersOf(cfg)
+	if err := s.fleet.Check(put); err != nil {
+		return workersProblem(cfg, put, err)
+	}
 	if err := s.runtime.Apply(ctx, specs); err != nil {
 		return err
+	}
+	if err := s.fleet.Reconcile(put); err != nil { // it was checked, and the server makes one change at a time
+		return workersProblem(cfg, put, err)
 	}
 	s.fetch.SetAllowed(allow)
 	return nil

@@ -4,26 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/worker"
 )
 
-// fillCatalogue puts the workers of a configuration into the catalogue, all or none.
-func fillCatalogue(c *worker.Catalogue, cfg *config.Config) error {
-	put := make([]worker.Worker, len(cfg.Workers))
+// workersOf are the workers of a configuration.
+func workersOf(cfg *config.Config) []worker.Worker {
+	out := make([]worker.Worker, len(cfg.Workers))
 	for i := range cfg.Workers {
-		put[i] = workerOf(&cfg.Workers[i])
+		out[i] = workerOf(&cfg.Workers[i])
 	}
-	err := c.Update(put, nil)
+	return out
+}
+
+// workersProblem gives an error about the workers of a configuration its place there.
+func workersProblem(cfg *config.Config, put []worker.Worker, err error) error {
 	var bad *worker.FieldError
 	if !errors.As(err, &bad) {
 		return err
 	}
 	for i := range put {
 		if put[i].ID == bad.Worker {
-			return &config.Error{Problems: []config.Problem{cfg.Problem(fmt.Sprintf("workers[%d].%s", i, bad.Field), bad.Reason)}}
+			return &config.Error{Problems: []config.Problem{cfg.Problem(fmt.Sprintf("workers[%d].%s", i, strings.ReplaceAll(bad.Field, "].rank", "].dp_rank")), bad.Reason)}}
 		}
 	}
 	return err
@@ -31,7 +36,7 @@ func fillCatalogue(c *worker.Catalogue, cfg *config.Config) error {
 
 // workerOf is a worker as its configuration has it.
 func workerOf(w *config.Worker) worker.Worker {
-	out := worker.Worker{ID: hint.UintWorker(w.ID.Number), Type: string(w.Type), BlockSize: uint32(min(w.BlockSize, math.MaxUint32))}
+	out := worker.Worker{ID: hint.UintWorker(w.ID.Number), Type: string(w.Type), Namespace: w.Namespace, BlockSize: uint32(min(w.BlockSize, math.MaxUint32))}
 	if w.ID.Text != "" {
 		out.ID = hint.NamedWorker(w.ID.Text)
 	}
@@ -40,7 +45,7 @@ func workerOf(w *config.Worker) worker.Worker {
 	}
 	for i := range w.Ranks {
 		r := &w.Ranks[i]
-		out.Ranks = append(out.Ranks, worker.Rank{Rank: &r.DPRank, Events: r.Events, Replay: r.Replay, Source: r.Source})
+		out.Ranks = append(out.Ranks, worker.Rank{Rank: r.DPRank, Events: r.Events, Replay: r.Replay, Source: r.Source})
 	}
 	return out
 }

@@ -147,6 +147,42 @@ def test_structs(daemon: Daemon, encoder: str, outer: Any, inner: Any) -> None:
         assert client.status("r2").hashes == 2
 
 
+class Renamed(msgspec.Struct, rename="camel"):
+    action_id: str
+    action_type: str
+    action_version: str
+    payload: dict[str, Any]
+
+
+class Tagged(msgspec.Struct, tag="hint"):
+    protocol_version: str
+    message_id: str
+    actions: list[Any]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_structs_of_other_shapes(daemon: Daemon, encoder: str) -> None:
+    payload = fetch()["actions"][0]["payload"]
+    fields = ("a1", "kv.fetch", "1.0")
+    with open_client(daemon, encoder=encoder) as client:
+        renamed = Envelope(protocol_version="0.1", message_id="m1", actions=[Renamed(*fields, payload)])
+        assert client.submit(renamed, "r", forward=True).forward == fetch()
+        assert client.submit(Tagged("0.1", "m1", [Action(*fields, payload)]), "r", forward=True).forward == fetch()
+        big = Envelope(
+            protocol_version="0.1",
+            message_id="m1",
+            actions=[Action(*fields, {**payload, "block_hashes": [2**64]}), Action(*fields, payload)],
+        )
+        assert [r.reason for r in client.submit(big, "r2").results] == ["invalid_payload", ""]
+        hidden = Envelope(
+            protocol_version="0.1",
+            message_id="m1",
+            actions=[Action(*fields, {"x": object()}), Action(*fields, payload)],
+        )
+        assert [r.reason for r in client.submit(hidden, "r3").results] == ["malformed_action", ""]
+        assert client.counters().adds_up and client.counters().dropped == 0
+
+
 MALFORMED = [None, 1, "text", b"{}", [], ["actions"], {}, {"actions": None}, {"actions": {}}, {"actions": ()}, object()]
 
 

@@ -53,7 +53,7 @@ class Base:
     def _who(self, who: Identity | None) -> tuple[str, int, int, int]:
         return self._identity if who is None else identity(who)
 
-    def _checked(self, hints: Any) -> dict[Any, Any]:
+    def _checked(self, hints: Any) -> Any:
         try:
             return envelope(hints)
         except ValueError:

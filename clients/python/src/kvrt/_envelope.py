@@ -13,11 +13,45 @@ _ACTION = ("action_id", "action_type", "action_version", "payload")
 _MISSING = object()
 
 
-def envelope(hints: Any) -> dict[Any, Any]:
-    """The envelope as a dict that an encoder takes. ValueError names what is malformed.
+# Struct types that the encoders write as the map of their fields, by the field that tells what
+# they are. A program has few, and a cache that has grown beyond reason begins anew.
+_direct: dict[tuple[type, str], bool] = {}
+
+
+def _is_direct(kind: type, telling: str) -> bool:
+    known = _direct.get((kind, telling))
+    if known is None:
+        names = getattr(kind, "__struct_fields__", None)
+        how = getattr(kind, "__struct_config__", None)
+        known = (
+            isinstance(names, tuple)
+            and telling in names
+            and getattr(kind, "__struct_encode_fields__", None) == names
+            and getattr(how, "array_like", None) is False
+            and getattr(how, "tag", "?") is None
+        )
+        if len(_direct) > 256:
+            _direct.clear()
+        _direct[kind, telling] = known
+    return known
+
+
+def envelope(hints: Any) -> Any:
+    """The envelope as an encoder takes it: a dict, or a struct. ValueError names what is malformed.
 
     Only the shape is judged: everything below `actions` is judged by the daemon, action by action.
     """
+    if _is_direct(type(hints), "actions") and type(hints.actions) is list:
+        for action in hints.actions:
+            if type(action) is not dict and not _is_direct(type(action), "action_type"):
+                break
+        else:
+            return hints
+    return as_dict(hints)
+
+
+def as_dict(hints: Any) -> dict[Any, Any]:
+    """The envelope as a dict of its own."""
     try:
         whole = _fields(hints, _ENVELOPE, "actions")
     except Exception as e:
@@ -60,6 +94,8 @@ def put_slowly(request: tuple[Any, ...], put: Put, buffer: bytearray, at: int) -
     """
     head, whole = request[:8], request[10]
     try:
+        if type(whole) is not dict:
+            whole = as_dict(whole)
         text = json.dumps(whole, default=plain, allow_nan=False, ensure_ascii=False)
         put((*head, JSON, "", text), buffer, at)
         return True

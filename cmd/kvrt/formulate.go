@@ -57,7 +57,7 @@ is named on standard error. Without events there is no index.
 A context that is malformed ends with code 1 and one line that names the field.`,
 		Example: `  kvrt formulate -c kvrt.yaml context.json
   kvrt formulate --policy ./my-policy.wasm --param ttl=600 --param 'tiers=["gpu"]' context.json
-  kvrt formulate --policy retain-session --policy fetch-longest-prefix contexts.jsonl | jq .envelope
+  kvrt formulate --policy retain-session --policy evict-on-final contexts.jsonl
   echo '{"request_id":"r1","selected":{"worker_id":7}}' | kvrt formulate -`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -3,7 +3,7 @@
 // session has there. README.md says every rule with its reason.
 #include "kvrt_build.h"
 
-#define MAX_BLOCKS 16384 // in one action
+#define MAX_BLOCKS 6144 // in one action
 #define MAX_PATHS 64     // of one session on one worker
 
 static uint64_t min_blocks = 1, max_blocks = 4096; // set once by configure

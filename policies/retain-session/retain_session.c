@@ -8,8 +8,9 @@
 enum variant { TOKEN_RANGES, BLOCKS, REQUEST_BLOCKS };
 
 #define MAX_TTL 2592000.0   // seconds: 30 days
-#define MAX_BLOCKS 16384    // in one action
+#define MAX_BLOCKS 6144     // in one action
 #define MAX_PATHS 64        // of one session on one worker
+#define MAX_COVERED 65536   // blocks that are compared with the prompt's
 
 // Set once by configure.
 static enum variant variant;
@@ -121,18 +122,25 @@ static uint32_t alike(kv_hashes a, kv_hashes b)
 }
 
 // covered is how many blocks of the prompt, from its beginning on, the lineage has. That
-// the prompt's hashes are a chain is for the router to know, so each is compared.
+// the prompt's hashes are a chain is for the router to know, so each is compared, but once
+// only: a path that has the last block found has those before it.
 static uint64_t covered(kv_lineage l, kv_hashes prompt)
 {
-    uint32_t best = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < l.count; i++) {
         kv_hashes path = kv_path(l, i);
-        uint32_t n = 0, most = path.len < prompt.len ? path.len : prompt.len;
-        while (n < most && path.ptr[n] == prompt.ptr[n])
-            n++;
-        best = n > best ? n : best;
+        uint32_t most = path.len < prompt.len ? path.len : prompt.len;
+        most = most < MAX_COVERED ? most : MAX_COVERED;
+        if (n > 0 && (path.len < n || path.ptr[n - 1] != prompt.ptr[n - 1]))
+            continue;
+        const uint64_t *a = path.ptr + n, *b = prompt.ptr + n, *end = path.ptr + most;
+        while (end - a >= 4 && ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0)
+            a += 4, b += 4;
+        while (a < end && *a == *b)
+            a++, b++;
+        n = (uint32_t)(a - path.ptr);
     }
-    return best;
+    return n;
 }
 
 // distinct takes the paths apart into runs in which each block is once, at most

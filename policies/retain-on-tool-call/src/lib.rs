@@ -6,8 +6,13 @@ use kvrt::{Answer, Context, Node, Policy, Text, Value, Writer};
 
 /// The most seconds that are asked for: 30 days.
 const MAX_TTL: f64 = 2_592_000.0;
-/// How many actions of a request's own hint are looked at for a TTL.
+// What a request's own hint may make this policy look at for a TTL: its sender decides how
+// much there is.
+
+/// Actions; in those behind there is none.
 const MAX_ACTIONS: usize = 64;
+/// Keys of a map; in one that has more there is none.
+const MAX_KEYS: usize = 64;
 
 /// The guest.
 pub struct Retain {
@@ -127,9 +132,16 @@ fn seconds(v: Value) -> Option<f64> {
 /// The TTL that came with the request: that of its first kv.retain, which over token
 /// ranges is the first directive's.
 fn asked(hint: Value) -> Option<f64> {
-    let retain = hint.get("actions").elems().take(MAX_ACTIONS).find(|a| a.get("action_type").str() == Some("kv.retain"))?;
-    let payload = retain.get("payload");
-    seconds(payload.get("ttl_seconds")).or_else(|| seconds(payload.get("directives").elem(0).get("duration")))
+    let retain = get(hint, "actions").elems().take(MAX_ACTIONS).find(|a| get(*a, "action_type").str() == Some("kv.retain"))?;
+    let payload = get(retain, "payload");
+    seconds(get(payload, "ttl_seconds")).or_else(|| seconds(get(get(payload, "directives").elem(0), "duration")))
+}
+
+fn get<'a>(map: Value<'a>, key: &str) -> Value<'a> {
+    if map.len() > MAX_KEYS {
+        return Value::ABSENT;
+    }
+    map.get(key)
 }
 
 impl Policy for Retain {

@@ -37,7 +37,6 @@ static struct {
     char *answer;  // the answer record; what is built follows it
     char *frame;   // the envelope frame, NULL when a handler rewrites
     char *action;  // the open action, then the last one
-    char *end;
     uint32_t count;               // actions in the envelope
     uint32_t at[KV_MAX_ACTIONS];  // their offsets in the frame
     kvrt_entry_t open[KV_OPEN_ENTRIES];
@@ -54,21 +53,20 @@ static struct {
 
 // kv_room appends n bytes, 8-byte aligned; NULL when there is no room. What they hold
 // is left over, but for the last eight, which are zero.
-static char *kv_room(uint32_t n)
+KV_INLINE char *kv_room(uint32_t n)
 {
     char *p = kv_out.failed ? 0 : kv_alloc(n);
     if (!p) {
         kv_out.failed = true;
         return 0;
     }
-    kv_out.end = p + ((n + 7) & ~7u);
     if (n > 0)
-        __builtin_memset(kv_out.end - 8, 0, 8);
+        *(uint64_t *)(p + ((n + 7) & ~7u) - 8) = 0;
     return p;
 }
 
 // kv_take is kv_room for a record: all zero.
-static char *kv_take(uint32_t n)
+KV_INLINE char *kv_take(uint32_t n)
 {
     char *p = kv_room(n);
     if (p)
@@ -86,7 +84,7 @@ static void kv_begin(void)
 }
 
 // kv_bytes appends bytes and returns their offset from base.
-static uint32_t kv_bytes(const char *base, const void *p, uint32_t n)
+static __attribute__((noinline)) uint32_t kv_bytes(const char *base, const void *p, uint32_t n)
 {
     char *at = kv_room(n > 0 ? n : 1);
     if (!at)
@@ -176,23 +174,30 @@ KV_UNUSED static void kv_payload(kv_value v)
     ((kvrt_action_t *)kv_out.action)->payload = n;
 }
 
-// kv_insert adds a finished node to the innermost open map, or makes it the payload.
-static void kv_insert(kv_str key, kvrt_node_t n)
+// kv_insert_parts adds a finished node, whose first eight bytes are head, to the innermost
+// open map, or makes it the payload.
+static __attribute__((noinline)) void kv_insert_parts(const char *key, uint32_t len, uint64_t head, uint64_t val)
 {
     if (kv_out.failed)
         return;
-    if (kv_out.depth == 0) {
-        ((kvrt_action_t *)kv_out.action)->payload = n;
-        return;
+    kvrt_node_t *n = &((kvrt_action_t *)kv_out.action)->payload;
+    if (kv_out.depth > 0) {
+        if (kv_out.entries == KV_OPEN_ENTRIES) {
+            kv_out.failed = true;
+            return;
+        }
+        kvrt_entry_t *e = &kv_out.open[kv_out.entries++];
+        if (!kv_out.maps[kv_out.depth - 1].list)
+            e->key = (kvrt_node_t){.tag = KVRT_TAG_STRING, .len = len, .val = kv_bytes(kv_out.action, key, len)};
+        n = &e->val;
     }
-    if (kv_out.entries == KV_OPEN_ENTRIES) {
-        kv_out.failed = true;
-        return;
-    }
-    kvrt_node_t k = {0};
-    if (!kv_out.maps[kv_out.depth - 1].list)
-        k = kv_copy(kv_out.action, kv_of_text(key));
-    kv_out.open[kv_out.entries++] = (kvrt_entry_t){k, n};
+    __builtin_memcpy(n, &head, 8);
+    n->val = val;
+}
+
+KV_INLINE void kv_insert(kv_str key, kvrt_node_t n)
+{
+    kv_insert_parts(key.ptr, key.len, n.tag | (uint64_t)n.ext << 8 | (uint64_t)n.len << 32, n.val);
 }
 
 // kv_map_begin opens a map: the payload itself with kv_root, else under a key of the
@@ -330,16 +335,25 @@ KV_UNUSED static void kv_add_decimals_to(kv_str key, const kv_hashes *runs, uint
     // What was taken too much is given back.
     __builtin_memset(to, 0, 8);
     char *end = text + (((uint32_t)(to - text) + 8) & ~7u);
-    kv_heap_end -= (uint32_t)(kv_out.end - end);
-    kv_out.end = end;
+    kv_heap_end -= (uint32_t)(kv_heap_at() - end);
     kv_insert(key, (kvrt_node_t){.tag = KVRT_TAG_ARRAY, .len = n, .val = (uint64_t)(nodes - base)});
 }
 
 // kv_add_to adds a value under a key; kv_add takes the key as a literal.
-KV_UNUSED static void kv_add_to(kv_str key, kv_value v)
+KV_INLINE void kv_add_to(kv_str key, kv_value v)
 {
-    if (!kv_out.failed && kv_has(v))
+    if (kv_out.failed || !kv_has(v))
+        return;
+    switch (v.tag) {
+    case KVRT_TAG_NULL: case KVRT_TAG_BOOL: case KVRT_TAG_U64: case KVRT_TAG_I64: case KVRT_TAG_F64:
+        kv_insert_parts(key.ptr, key.len, v.tag, v.val);
+        break;
+    case KVRT_TAG_STRING:
+        kv_insert_parts(key.ptr, key.len, v.tag | (uint64_t)v.len << 32, kv_bytes(kv_out.action, v.base + v.val, v.len));
+        break;
+    default:
         kv_insert(key, kv_copy(kv_out.action, v));
+    }
 }
 #define kv_add(key, value) kv_add_to(KV_LIT(key), (value))
 
@@ -347,7 +361,7 @@ KV_UNUSED static void kv_action_end(void)
 {
     if (kv_out.failed)
         return;
-    ((kvrt_action_t *)kv_out.action)->size = (uint32_t)(kv_out.end - kv_out.action);
+    ((kvrt_action_t *)kv_out.action)->size = (uint32_t)(kv_heap_at() - kv_out.action);
     if (!kv_out.frame)
         return;
     if (kv_out.count == KV_MAX_ACTIONS)
@@ -382,8 +396,8 @@ static kv_answer kv_answer_with(char *body)
         return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "the answer is too large");
     kvrt_answer_t *a = (kvrt_answer_t *)kv_out.answer;
     a->status = KVRT_STATUS_ACCEPTED;
-    a->body = (kvrt_span_t){(uint32_t)(body - kv_out.answer), (uint32_t)(kv_out.end - body)};
-    return kv_answer_at(a, (uint32_t)(kv_out.end - kv_out.answer));
+    a->body = (kvrt_span_t){(uint32_t)(body - kv_out.answer), (uint32_t)(kv_heap_at() - body)};
+    return kv_answer_at(a, (uint32_t)(kv_heap_at() - kv_out.answer));
 }
 
 // kv_emit answers with the envelope.
@@ -394,7 +408,7 @@ KV_UNUSED static kv_answer kv_emit(void)
         kvrt_envelope_frame_t *f = (kvrt_envelope_frame_t *)kv_out.frame;
         f->actions = at;
         f->count = f->total = kv_out.count;
-        f->size = (uint32_t)(kv_out.end - kv_out.frame);
+        f->size = (uint32_t)(kv_heap_at() - kv_out.frame);
     }
     return kv_answer_with(kv_out.frame);
 }

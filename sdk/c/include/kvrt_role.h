@@ -11,16 +11,18 @@ extern unsigned char __heap_base;
 static uintptr_t kv_arena_end; // 0 before the first kvrt_arena
 static uintptr_t kv_heap_end;
 
-// kv_reserve makes memory up to end usable; false when the limit forbids it.
-static bool kv_reserve(uint64_t end)
+static __attribute__((noinline)) bool kv_grow(uint64_t end)
 {
     uint64_t have = (uint64_t)__builtin_wasm_memory_size(0) << 16;
-    return end <= have || (end <= UINT32_MAX && __builtin_wasm_memory_grow(0, (end - have + 0xffff) >> 16) != (size_t)-1);
+    return end <= UINT32_MAX && __builtin_wasm_memory_grow(0, (end - have + 0xffff) >> 16) != (size_t)-1;
 }
+
+// kv_reserve makes memory up to end usable; false when the limit forbids it.
+KV_INLINE bool kv_reserve(uint64_t end) { return end <= (uint64_t)__builtin_wasm_memory_size(0) << 16 || kv_grow(end); }
 
 // kv_alloc takes n bytes, 8-byte aligned, right behind what was taken before.
 // NULL when the memory limit is reached.
-KV_UNUSED static char *kv_alloc(uint32_t n)
+KV_INLINE char *kv_alloc(uint32_t n)
 {
     uintptr_t at = kv_heap_end;
     uint64_t end = (uint64_t)at + (((uint64_t)n + 7) & ~(uint64_t)7);
@@ -32,6 +34,7 @@ KV_UNUSED static char *kv_alloc(uint32_t n)
 
 KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = kv_arena_end + kv_ask_kept; }
 KV_UNUSED static uint32_t kv_heap_used(void) { return (uint32_t)(kv_heap_end - kv_arena_end); }
+KV_INLINE char *kv_heap_at(void) { return (char *)kv_heap_end; }
 
 KVRT_EXPORT("kvrt_abi_1") void kvrt_abi_1(void) {}
 
@@ -69,6 +72,7 @@ KV_UNUSED static char *kv_alloc(uint32_t n)
 
 KV_UNUSED static void kv_heap_reset(void) { kv_heap_end = kv_ask_kept; }
 KV_UNUSED static uint32_t kv_heap_used(void) { return kv_heap_end; }
+KV_INLINE char *kv_heap_at(void) { return kv_heap + kv_heap_end; }
 
 KV_INLINE kv_answer kv_answer_at(const kvrt_answer_t *a, uint32_t len)
 {

@@ -56,7 +56,7 @@ static char kv_ask_room[KV_ASK_ROOM] __attribute__((aligned(8), unused));
 static uint32_t kv_ask_end;  // of the answers in the room
 static uint32_t kv_ask_kept; // bytes at the beginning of the heap that answers keep
 
-KV_UNUSED static char *kv_alloc(uint32_t n);
+KV_INLINE char *kv_alloc(uint32_t n);
 KV_UNUSED static uint32_t kv_heap_used(void);
 
 // kv_asked is one question: where the host writes, and what it returned.

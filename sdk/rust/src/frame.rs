@@ -1,7 +1,8 @@
 //! What a role is shown.
 
 use crate::abi::*;
-use crate::value::{run, text, u32_at, u64_at, Value};
+use crate::value::{run, run_of, text, u32_at, u64_at, Value};
+use core::convert::TryInto;
 
 /// One action.
 #[derive(Clone, Copy)]
@@ -274,7 +275,7 @@ impl<'a> Context<'a> {
 
     /// The worker that was chosen.
     pub fn selected(self) -> Worker<'a> {
-        Worker { frame: self.frame, off: OFF_CONTEXT_FRAME_SELECTED }
+        Worker::new(self.frame, OFF_CONTEXT_FRAME_SELECTED)
     }
 
     /// The workers that could have been chosen.
@@ -282,7 +283,7 @@ impl<'a> Context<'a> {
         let frame = self.frame;
         let first = u32_at(frame, OFF_CONTEXT_FRAME_CANDIDATES) as usize;
         let count = u32_at(frame, OFF_CONTEXT_FRAME_CANDIDATES_COUNT) as usize;
-        self.has(HAS_CANDIDATES).then(|| (0..count).map(move |i| Worker { frame, off: first + i * SIZE_WORKER }))
+        self.has(HAS_CANDIDATES).then(|| (0..count).map(move |i| Worker::new(frame, first + i * SIZE_WORKER)))
     }
 
     /// The envelope that came with the request, as a map.
@@ -300,21 +301,27 @@ impl<'a> Context<'a> {
 #[derive(Clone, Copy)]
 pub struct Worker<'a> {
     frame: &'a [u8],
-    off: usize,
+    record: &'a [u8; SIZE_WORKER], // of the frame; its reads need no check
 }
 
+/// The record of a worker that nothing is told of.
+static NOBODY: [u8; SIZE_WORKER] = [0; SIZE_WORKER];
+
 impl<'a> Worker<'a> {
+    #[inline]
     pub(crate) fn new(frame: &'a [u8], off: usize) -> Self {
-        Worker { frame, off }
+        let record = frame.get(off..).and_then(|b| b.get(..SIZE_WORKER)).and_then(|b| b.try_into().ok()).unwrap_or(&NOBODY);
+        Worker { frame, record }
     }
 
+    #[inline]
     fn number(self, bit: u32, off: usize) -> Option<u32> {
-        (u32_at(self.frame, self.off + OFF_WORKER_PRESENT) & bit != 0).then(|| u32_at(self.frame, self.off + off))
+        (u32_at(self.record, OFF_WORKER_PRESENT) & bit != 0).then(|| u32_at(self.record, off))
     }
 
     /// Its id: an integer or a string.
     pub fn id(self) -> Value<'a> {
-        Value::at(self.frame, self.off + OFF_WORKER_ID)
+        Value::of(self.frame, self.record, OFF_WORKER_ID)
     }
 
     /// Its data-parallel rank.
@@ -344,18 +351,18 @@ impl<'a> Worker<'a> {
 
     /// aggregated, prefill, decode, ...
     pub fn worker_type(self) -> Option<&'a str> {
-        run(self.frame, self.off + OFF_WORKER_WORKER_TYPE).map(text)
+        run_of(self.frame, self.record, OFF_WORKER_WORKER_TYPE).map(text)
     }
 
     /// Where its blocks can be fetched from.
     pub fn source_control_endpoint(self) -> Option<&'a str> {
-        run(self.frame, self.off + OFF_WORKER_SOURCE_CONTROL_ENDPOINT).map(text)
+        run_of(self.frame, self.record, OFF_WORKER_SOURCE_CONTROL_ENDPOINT).map(text)
     }
 
     /// The action types that it can execute; `None` when it did not tell.
     pub fn capabilities(self) -> Option<impl Iterator<Item = &'a str>> {
         let frame = self.frame;
-        let first = u32_at(frame, self.off + OFF_WORKER_CAPABILITIES) as usize;
+        let first = u32_at(self.record, OFF_WORKER_CAPABILITIES) as usize;
         let count = self.number(WORKER_HAS_CAPABILITIES, OFF_WORKER_CAPABILITIES_COUNT)? as usize;
         Some((0..count).filter_map(move |i| run(frame, first + i * SIZE_SPAN).map(text)))
     }

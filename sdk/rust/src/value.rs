@@ -18,10 +18,12 @@ fn array<const N: usize>(b: &[u8], off: usize) -> Option<[u8; N]> {
     b.get(off..off.checked_add(N)?)?.try_into().ok()
 }
 
+#[inline]
 pub(crate) fn u32_at(b: &[u8], off: usize) -> u32 {
     array(b, off).map_or(0, u32::from_le_bytes)
 }
 
+#[inline]
 pub(crate) fn u64_at(b: &[u8], off: usize) -> u64 {
     array(b, off).map_or(0, u64::from_le_bytes)
 }
@@ -38,7 +40,13 @@ pub(crate) fn text(b: &[u8]) -> &str {
 
 /// The run that a span refers to; `None` when absent.
 pub(crate) fn run(base: &[u8], span: usize) -> Option<&[u8]> {
-    match (u32_at(base, span) as usize, u32_at(base, span + 4) as usize) {
+    run_of(base, base, span)
+}
+
+/// The run that a span in a record of the base refers to.
+#[inline]
+pub(crate) fn run_of<'a>(base: &'a [u8], record: &[u8], span: usize) -> Option<&'a [u8]> {
+    match (u32_at(record, span) as usize, u32_at(record, span + 4) as usize) {
         (0, _) => None,
         (off, len) => base.get(off..off.checked_add(len)?),
     }
@@ -58,6 +66,12 @@ impl<'a> Value<'a> {
             None => Value::ABSENT,
             Some(n) => Value { base, head: u64_at(&n, 0), val: u64_at(&n, 8) },
         }
+    }
+
+    /// Reads the node at `off` of a record of the base.
+    #[inline]
+    pub(crate) fn of(base: &'a [u8], record: &[u8], off: usize) -> Self {
+        Value { base, head: u64_at(record, off), val: u64_at(record, off + OFF_NODE_VAL) }
     }
 
     /// The node itself, and the base that its offset counts from.

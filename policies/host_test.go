@@ -19,14 +19,14 @@ func kit() *tck.Kit {
 
 // hosts makes runtimes with one guest.
 type hosts struct {
-	t        *testing.T
+	t        testing.TB
 	name     string
 	wasm     []byte
 	manifest *abi.Manifest
 	limits   runtime.Limits
 }
 
-func newHosts(t *testing.T, name string) *hosts {
+func newHosts(t testing.TB, name string) *hosts {
 	t.Helper()
 	wasm, ok := policies.Module(name)
 	if !ok {

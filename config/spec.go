@@ -164,7 +164,7 @@ func fetch() object[Fetch] {
 
 func compile() object[Compile] {
 	return object[Compile]{fields: []field[Compile]{
-		key("timeout", "How long one guest may take, and how much CPU time: compilation, init, one call of each role, its own cases.",
+		key("timeout", "How much CPU time one guest may take for compilation, init, one call of each role and its own cases; by the clock it may take three times as long.",
 			func(c *Compile) *time.Duration { return &c.Timeout }, duration{time.Millisecond}),
 		key("memory", "How much one child may take beyond what the program needs itself.",
 			func(c *Compile) *Size { return &c.Memory }, size{16 << 20, maxSize, 1}),

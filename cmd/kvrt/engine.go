@@ -49,7 +49,7 @@ func newEngine(log *slog.Logger, cfg config.Compile, cases bool) runtime.Engine 
 func newCompiler(cfg config.Compile) (*wazero.Compiler, error) {
 	self, err := os.Executable()
 	return &wazero.Compiler{
-		Program: self, Wall: cfg.Timeout, CPU: cfg.Timeout, Memory: uint64(cfg.Memory), Size: int64(cfg.CacheSize), Children: cfg.Children,
+		Program: self, Wall: 3 * cfg.Timeout, CPU: cfg.Timeout, Memory: uint64(cfg.Memory), Size: int64(cfg.CacheSize), Children: cfg.Children,
 	}, err
 }
 

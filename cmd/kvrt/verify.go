@@ -95,7 +95,7 @@ with this module, or else with the name in its manifest.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&file, "config", "c", "", "take grants, parameters and limits from this kvrt.yaml")
 	fs.StringVar(&cases, "cases", "", "`folder` with the guest's case files (default: cases beside MODULE, if it is there)")
-	fs.DurationVar(&timeout, "timeout", 0, "most time that all of it may take, and most CPU time (default: compile.timeout of the configuration, or 10s)")
+	fs.DurationVar(&timeout, "timeout", 0, "most CPU time that all of it may take, and a third of the time by the clock (default: compile.timeout of the configuration, or 10s)")
 	choose(cmd, &output, "output", "o", "form of the output", "text", "json")
 	return cmd
 }

@@ -39,7 +39,8 @@ type Compiler struct {
 	// Size is how many bytes the cache may have: what was not used for longest is removed
 	// first. The default is 1 GiB.
 	Size int64
-	// Wall and CPU limit one child; the default is 10 s each.
+	// Wall and CPU limit one child. CPU time is what bounds it, 10 s by default; the wall
+	// clock, 30 s by default, is for a child that waits: children have a low priority.
 	Wall, CPU time.Duration
 	// Memory limits what the child takes beyond what its program needs at its start,
 	// in bytes; the default is 512 MiB.
@@ -60,7 +61,8 @@ type Compiler struct {
 }
 
 const (
-	defaultTime     = 10 * time.Second
+	defaultCPU      = 10 * time.Second
+	defaultWall     = 3 * defaultCPU
 	defaultMemory   = 512 << 20
 	defaultSize     = 1 << 30
 	defaultChildren = 2

@@ -73,8 +73,8 @@ func (c *Compiler) spawn(ctx context.Context, j job, code, task []byte) (r reply
 	}
 	defer leave()
 	j.Code, j.Task = len(code), len(task)
-	j.CPU, j.Memory = seconds(cmp.Or(c.CPU, defaultTime)), cmp.Or(c.Memory, defaultMemory)
-	wall := cmp.Or(c.Wall, defaultTime)
+	j.CPU, j.Memory = seconds(cmp.Or(c.CPU, defaultCPU)), cmp.Or(c.Memory, defaultMemory)
+	wall := cmp.Or(c.Wall, defaultWall)
 	line, err := json.Marshal(j)
 	if err != nil {
 		return r, err

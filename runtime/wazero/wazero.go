@@ -9,7 +9,7 @@
 //
 // Compiling an unknown module can take minutes and gigabytes, and cannot be stopped. So
 // the engine has a [Compiler]: a child process compiles, under limits of time and memory
-// (defaults: 10 s, 512 MiB, two children at once), and tries the guest there before this
+// (defaults: 10 s of CPU time, 512 MiB, two children at once), and tries the guest there before this
 // process runs any of it. A program that embeds the runtime says how:
 //
 //   - Its main begins with [RunChild], and [Compiler].Program is the program itself.

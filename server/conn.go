@@ -45,7 +45,7 @@ type conn struct {
 
 func newConn(k *socket, nc *net.UnixConn) *conn {
 	return &conn{socket: k, server: k.server, nc: nc, res: k.server.cfg.Runtime.NewResponse(),
-		in: frames{limit: k.server.cfg.MaxFrame, budget: &k.budget}}
+		in: frames{limit: k.server.cfg.MaxFrame, budget: k.budget}}
 }
 
 // serve runs the connection.

@@ -45,7 +45,9 @@ type Config struct {
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string
-	// SocketMode is the mode of the socket file. Default 0600.
+	// HTTP is the path of the socket on which routers post routing contexts. Empty: none.
+	HTTP string
+	// SocketMode is the mode of the socket files. Default 0600.
 	SocketMode os.FileMode
 	// Admin is the host:port of the admin API; port 0 picks a free one. Empty: no admin
 	// API. An address that is not loopback needs AdminInsecure.
@@ -120,10 +122,12 @@ type Server struct {
 	metrics Metrics
 	seed    func(*hint.Context) error // of every routing context; nil: nothing
 
-	socket   *socket // nil without one
+	budget   budget   // of the buffers of all connections
+	socket   *socket  // nil without one
+	routers  *routers // nil without one
 	admin    *http.Server
 	adminLn  net.Listener
-	serving  sync.WaitGroup // the two accept loops
+	serving  sync.WaitGroup // the accept loops
 	draining atomic.Bool
 	closing  atomic.Bool
 
@@ -140,21 +144,24 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Runtime == nil {
 		return nil, errors.New("server.Config.Runtime is required")
 	}
-	if cfg.Socket == "" && cfg.Admin == "" {
-		return nil, errors.New("nothing to listen on: give a socket, an admin address, or both")
+	if cfg.Socket == "" && cfg.Admin == "" && cfg.HTTP == "" {
+		return nil, errors.New("nothing to listen on: give a socket, an HTTP socket, an admin address, or several")
 	}
 	if cfg.Admin != "" {
 		if err := checkAdminAddress(cfg.Admin, cfg.AdminInsecure); err != nil {
 			return nil, err
 		}
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}}
+	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}, budget: budget{limit: cfg.MaxBuffered}}
 	s.reload = ReloadStatus{OK: true, LastOK: s.started}
 	if cfg.Fleet != nil {
 		s.seed = cfg.Fleet.Seed
 	}
 	if cfg.Socket != "" {
 		s.socket = newSocket(s)
+	}
+	if cfg.HTTP != "" {
+		s.routers = newRouters(s)
 	}
 	if cfg.Metrics != nil {
 		var err error
@@ -167,21 +174,14 @@ func New(cfg Config) (*Server, error) {
 
 // Start listens, serves in the background, and tells systemd. ctx bounds the start only.
 func (s *Server) Start(ctx context.Context) error {
-	if s.socket != nil {
-		if err := s.socket.listen(ctx); err != nil {
-			return err
-		}
-	}
-	if s.cfg.Admin != "" {
-		if err := s.listenAdmin(ctx); err != nil {
-			if s.socket != nil {
-				s.socket.unlisten()
-			}
-			return err
-		}
+	if err := s.listen(ctx); err != nil {
+		return err
 	}
 	if s.socket != nil {
 		s.serving.Go(s.socket.accept)
+	}
+	if s.routers != nil {
+		s.serving.Go(s.routers.serve)
 	}
 	if s.admin != nil {
 		s.serving.Go(func() {
@@ -191,6 +191,34 @@ func (s *Server) Start(ctx context.Context) error {
 		})
 	}
 	s.notify("READY=1")
+	return nil
+}
+
+// listen opens everything, or nothing.
+func (s *Server) listen(ctx context.Context) (err error) {
+	if s.socket != nil {
+		if err := s.socket.listen(ctx, s.cfg.SocketMode); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				s.socket.unlisten()
+			}
+		}()
+	}
+	if s.routers != nil {
+		if err := s.routers.listen(ctx, s.cfg.SocketMode); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				s.routers.unlisten()
+			}
+		}()
+	}
+	if s.cfg.Admin != "" {
+		return s.listenAdmin(ctx)
+	}
 	return nil
 }
 
@@ -218,6 +246,9 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.socket != nil {
 		err = s.socket.close(ctx)
 	}
+	if s.routers != nil {
+		err = errors.Join(err, s.routers.close(ctx))
+	}
 	if s.admin != nil {
 		if s.admin.Shutdown(ctx) != nil {
 			s.admin.Close()
@@ -243,6 +274,9 @@ func (s *Server) AdminAddr() string {
 	}
 	return s.adminLn.Addr().String()
 }
+
+// HTTPPath is the path of the socket for routers; "" when there is none.
+func (s *Server) HTTPPath() string { return s.cfg.HTTP }
 
 // SocketPath is the path of the data socket; "" when there is none.
 func (s *Server) SocketPath() string { return s.cfg.Socket }

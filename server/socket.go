@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
 // socket is the listening side of the data socket.
 type socket struct {
 	server *Server
-	ln     *net.UnixListener
-	file   os.FileInfo // of the socket that was made, so that no other is removed
-	budget budget
+	unixSocket
+	budget *budget
 
 	accepted, refused atomic.Uint64
 
@@ -33,107 +27,7 @@ type socket struct {
 }
 
 func newSocket(s *Server) *socket {
-	return &socket{server: s, conns: map[*conn]struct{}{}, budget: budget{limit: s.cfg.MaxBuffered}}
-}
-
-// listen makes the socket file. One that a dead daemon left behind is replaced, one
-// that somebody listens on is not.
-func (k *socket) listen(ctx context.Context) error {
-	path := k.server.cfg.Socket
-	if strings.HasPrefix(path, "@") {
-		return fmt.Errorf("socket %s: an abstract socket has no permissions: give a path", path)
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the folder of the socket: %w", err)
-	}
-	unlock, err := lockFolder(ctx, dir) // or two daemons that start at once replace each other's
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := removeStale(ctx, path); err != nil {
-		return err
-	}
-	mode := k.server.cfg.SocketMode.Perm()
-	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		// On Linux the file gets the mode that its descriptor has; elsewhere this does
-		// nothing, and the chmod below closes a short gap.
-		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode)) })
-	}}
-	ln, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return fmt.Errorf("socket %s: %w", path, err)
-	}
-	k.ln = ln.(*net.UnixListener)
-	k.ln.SetUnlinkOnClose(false)
-	if err = os.Chmod(path, mode); err == nil {
-		k.file, err = os.Lstat(path)
-	}
-	if err != nil {
-		k.ln.Close()
-		return fmt.Errorf("socket %s: %w", path, err)
-	}
-	return nil
-}
-
-// removeStale removes a socket file that nobody listens on.
-func removeStale(ctx context.Context, path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("socket %s: %w", path, err)
-	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("socket %s: a file that is no socket is in the way: remove it, or choose another path", path)
-	}
-	d := net.Dialer{Timeout: 2 * time.Second}
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err == nil {
-		conn.Close()
-	}
-	// Whatever is not a plain "nobody listens" counts as somebody: a full backlog, say.
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("socket %s: another daemon is listening: stop it, or choose another path", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("socket %s: the one that a dead daemon left cannot be removed: %w", path, err)
-	}
-	return nil
-}
-
-// lockFolder keeps other daemons out while one looks for a stale socket.
-func lockFolder(ctx context.Context, dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("the folder of the socket: %w", err)
-	}
-	for range 50 {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	f.Close()
-	return nil, fmt.Errorf("the folder of the socket, %s, cannot be locked: %w", dir, err)
-}
-
-// unlisten closes the listener and removes the socket file, unless it is another's by
-// now.
-func (k *socket) unlisten() {
-	k.ln.Close()
-	if info, err := os.Lstat(k.server.cfg.Socket); err == nil && os.SameFile(info, k.file) {
-		os.Remove(k.server.cfg.Socket)
-	}
+	return &socket{server: s, conns: map[*conn]struct{}{}, unixSocket: unixSocket{path: s.cfg.Socket}, budget: &s.budget}
 }
 
 // accept takes connections until the listener is closed.

@@ -12,7 +12,8 @@ type Stats struct {
 	Requests    [numOps]uint64   // by operation, those without a reply included
 	Oneway      uint64           // submits without a reply
 	Errors      [numCodes]uint64 // by code, those that nobody was told of included
-	Buffered    int64            // bytes that buffers of large frames take
+	Buffered    int64            // bytes that buffers of large frames, and of large bodies, take
+	HTTP        [6]uint64        // requests of routers by the first digit of their status
 }
 
 // OpNames are the names of the operations that [Stats] counts; an empty name is not
@@ -62,12 +63,17 @@ func (c *counters) merge(o *counters) {
 
 // Stats adds up the connections.
 func (s *Server) Stats() Stats {
-	var st Stats
+	st := Stats{Buffered: s.budget.used.Load()}
+	if s.routers != nil {
+		for i := range st.HTTP {
+			st.HTTP[i] = s.routers.statuses[i].Load()
+		}
+	}
 	if s.socket == nil {
 		return st
 	}
 	k := s.socket
-	st.Accepted, st.Refused, st.Buffered = k.accepted.Load(), k.refused.Load(), k.budget.used.Load()
+	st.Accepted, st.Refused = k.accepted.Load(), k.refused.Load()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	st.Connections = len(k.conns)

@@ -34,7 +34,11 @@ func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) err
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs // the commands below may be tried elsewhere
 	}
-	fmt.Fprintf(w, "\nsocket    %s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\nfuel      a guest is stopped when its call has executed that many instructions\n", path, srv.AdminAddr(), sources)
+	http := ""
+	if p := srv.HTTPPath(); p != "" {
+		http = "\nhttp      " + p + " (POST /v1/formulate)"
+	}
+	fmt.Fprintf(w, "\nsocket    %s%s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\nfuel      a guest is stopped when its call has executed that many instructions\n", path, http, srv.AdminAddr(), sources)
 
 	socket, admin := "", ""
 	def := config.Default().Listen

@@ -26,10 +26,11 @@ func newFormulate() *cobra.Command {
 	var (
 		file, format, level string
 		chosen              policyFlags
+		client              clientFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "formulate FILE|-",
-		Short: "Run one routing context through the policies, in this process",
+		Short: "Run routing contexts through the policies, here or in the daemon",
 		Long: `formulate takes a routing context, what a router knows of a request once the worker
 is chosen (JSON or msgpack; several JSON ones may stand one after the other, as in
 JSON lines), runs the policies of its partition and writes one JSON line per context:
@@ -54,13 +55,24 @@ events of a context feed the lineage index of its namespace, in order, before th
 policies run, and stay for the contexts that follow; an event that the index refuses
 is named on standard error. Without events there is no index.
 
+With --socket the contexts go to a running daemon and its policies. There lineage comes
+from the workers' KV events; of a context's events those of type match are taken.
+
 A context that is malformed ends with code 1 and one line that names the field.`,
 		Example: `  kvrt formulate -c kvrt.yaml context.json
   kvrt formulate --policy ./my-policy.wasm --param ttl=600 --param 'tiers=["gpu"]' context.json
   kvrt formulate --policy retain-session --policy evict-on-final contexts.jsonl
+  kvrt formulate --socket /run/kvrt/kvrt.sock context.json | jq .envelope
   echo '{"request_id":"r1","selected":{"worker_id":7}}' | kvrt formulate -`,
 		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if client.socket != "" {
+				bodies, err := readContexts(cmd, args[0], format)
+				if err != nil {
+					return err
+				}
+				return formulateThere(cmd, &client, bodies, (&envelopeFlags{format: format}).inputFormat())
+			}
 			cfg, err := loadConfig(file)
 			if err != nil {
 				return err
@@ -86,6 +98,7 @@ A context that is malformed ends with code 1 and one line that names the field.`
 	fs.Var(paramFlag{&chosen}, "param", "`name=value`: a parameter of the policy before it")
 	choose(cmd, &format, "format", "", "encoding of the input", "auto", "json", "msgpack")
 	configFlag(fs, &file)
+	client.addOptional(fs)
 	logLevelFlag(cmd, &level, "error")
 	return cmd
 }

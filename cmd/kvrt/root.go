@@ -67,7 +67,7 @@ KVRT_COMPILE_CACHE=off compiles them in this process and tries none.`,
 		}
 	}
 	add("envelopes", newDispatch(), newFormulate(), newSubmit(), newLower(), newFinish(), newDiscard())
-	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newResume(), newUnload())
+	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newResume(), newUnload(), newWorkers())
 	add("guests", newInspect(), newBuild(), newVerify(), newCall(), newConfig())
 	root.AddCommand(newVersion())
 	return root

@@ -18,9 +18,9 @@ import (
 // serveFlags are the flags of serve. What is given takes the place of what the
 // configuration says.
 type serveFlags struct {
-	file, socket, admin string
-	level, format       string
-	pprof               bool
+	file, socket, http, admin string
+	level, format             string
+	pprof                     bool
 }
 
 func newServe() *cobra.Command {
@@ -28,14 +28,26 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
-		Long: `serve runs the daemon: guests from the configuration, a Unix socket for engines, an
-admin API with metrics on loopback. Without -c it runs the built-in guests and
-accepts fetch sources on loopback only. It says on standard error what it loaded,
-where it listens and what to try next. The socket appears when the daemon is ready.
+		Long: `serve runs the daemon: guests from the configuration, a Unix socket for engines and
+routers, an admin API with metrics on loopback. Without -c it runs the built-in guests,
+no policy, and accepts fetch sources on loopback only. It says on standard error what
+it loaded, where it listens and what to try next. The socket appears when the daemon
+is ready.
+
+It follows the KV events of the workers in the configuration, and of those that
+kvrt workers set adds, and keeps the lineage that policies ask for. With listen.http,
+routers in any language post routing contexts to a second Unix socket:
+
+  curl --unix-socket /run/kvrt/http.sock --json @context.json http://kvrt/v1/formulate
+
+One context is answered by one object, a JSON list by a list, and JSON lines (content
+type application/x-ndjson) by lines; kvrt formulate --help shows both forms.
 
 SIGHUP, kvrt reload and POST /-/reload all read the configuration again; when
-anything in it is wrong nothing changes. SIGINT and SIGTERM let the calls in flight
-finish, for drain_timeout at most, and end with code 0; a second one ends at once.
+anything in it is wrong nothing changes. Of workers a reload carries out what has
+changed in the file, and leaves the rest as the admin API has made it. SIGINT and
+SIGTERM let the calls in flight finish, for drain_timeout at most, and end with code 0;
+a second one ends at once.
 
 A guest is stopped when its call has used up its fuel, a number of instructions
 (limits.fuel, 200,000 unless set).`,
@@ -48,6 +60,7 @@ A guest is stopped when its call has used up its fuel, a number of instructions
 	}
 	configFlag(cmd.Flags(), &flags.file)
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "path of the Unix socket (default from the configuration, else "+config.DefaultSocket()+")")
+	cmd.Flags().StringVar(&flags.http, "http", "", "path of a Unix socket for routing contexts as JSON over HTTP (default from the configuration, else none)")
 	cmd.Flags().StringVar(&flags.admin, "admin", "", "`host:port` of the admin API and the metrics; port 0 picks a free one (default from the configuration, else 127.0.0.1:9640)")
 	cmd.Flags().BoolVar(&flags.pprof, "pprof", false, "serve /debug/pprof on the admin API")
 	logLevelFlag(cmd, &flags.level, "")
@@ -59,6 +72,9 @@ A guest is stopped when its call has used up its fuel, a number of instructions
 func (f *serveFlags) apply(cfg *config.Config) {
 	if f.socket != "" {
 		cfg.Listen.Socket = f.socket
+	}
+	if f.http != "" {
+		cfg.Listen.HTTP = f.http
 	}
 	if f.admin != "" {
 		cfg.Listen.Admin = f.admin
@@ -94,7 +110,7 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 	defer s.fleet.Close()
 	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
 	sc := server.Config{
-		Runtime: s.runtime, Store: s.store, Fleet: s.fleet, Socket: cfg.Listen.Socket, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
+		Runtime: s.runtime, Store: s.store, Fleet: s.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
 		Pprof: flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: log,
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
 	}

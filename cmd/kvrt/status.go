@@ -20,7 +20,8 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Tell how the daemon is",
 		Long: `status shows whether the daemon takes work, its addresses and generation, what it
-has done, what became of the last reload, and its guests.`,
+has done, whose KV events it follows and what it knows of their sessions, what became
+of the last reload, and its guests.`,
 		Example: `  kvrt status
   kvrt status -o json | jq .ready
   kvrt status --admin 127.0.0.1:9641 --timeout 2s`,
@@ -58,6 +59,8 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
 	line("generation", "%d, after %d changes and %d refused", s.Generation, s.Swaps, s.Refused)
 	line("envelopes", "%d, %d of them malformed", s.Dispatches, s.Malformed)
+	line("routing contexts", "%d", s.Formulations)
+	writeFleet(line, s)
 	for _, reason := range slices.Sorted(maps.Keys(s.Unrouted)) {
 		line("rejected before any guest", "%d %s", s.Unrouted[reason], reason)
 	}

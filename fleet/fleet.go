@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kvrt/kvrt/hint"
@@ -171,7 +172,8 @@ func check(w *worker.Worker) error {
 			continue
 		}
 		if err := endpoints(r).Check(); err != nil {
-			return &worker.FieldError{Worker: w.ID, Field: fmt.Sprintf("ranks[%d]", i), Reason: err.Error()}
+			field, reason, _ := strings.Cut(err.Error(), ": ") // events or replay
+			return &worker.FieldError{Worker: w.ID, Field: fmt.Sprintf("ranks[%d].%s", i, field), Reason: reason}
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func TestReconcileIsAllOrNothing(t *testing.T) {
 	for _, c := range []struct{ worker, field string }{
 		{`{"id":2,"block_size":9999999}`, "block_size"},
 		{`{"id":2,"ranks":[{"events":"` + taken + `"}]}`, "ranks[0].events"},
-		{`{"id":2,"ranks":[{"events":"ipc:///x","replay":"ipc:///x"}]}`, "ranks[0]"},
+		{`{"id":2,"ranks":[{"events":"ipc:///x","replay":"ipc:///x"}]}`, "ranks[0].replay"},
 	} {
 		list := workers(t, `{"id":1}`, c.worker)
 		for _, err := range []error{f.Check(list), f.Reconcile(list)} {

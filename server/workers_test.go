@@ -116,7 +116,7 @@ func TestWorkersAPIRefusals(t *testing.T) {
 		{"7", `{"ranks":[{"events":7}]}`, 400, "ranks.events", "want a string, not number"},
 		{"7", `{"block_size":9999999}`, 422, "block_size", "want at most"},
 		{"7", `{"ranks":[{"dp_rank":0},{}]}`, 422, "ranks[1].dp_rank", "missing"},
-		{"7", `{"ranks":[{"events":"udp://x"}]}`, 422, "ranks[0]", "udp"},
+		{"7", `{"ranks":[{"events":"udp://x"}]}`, 422, "ranks[0].events", "udp"},
 		{"7", `{"ranks":[{"source":"http://x"}]}`, 422, "ranks[0].source", "want tcp://"},
 		{"7", `{"capabilities":["a","a"]}`, 422, "capabilities[1]", "twice"},
 		{"7", ``, 400, "", "want a JSON object"},

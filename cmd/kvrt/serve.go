@@ -109,15 +109,7 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 	}
 	defer s.fleet.Close()
 	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
-	sc := server.Config{
-		Runtime: s.runtime, Store: s.store, Fleet: s.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP, Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
-		Pprof: flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: log,
-		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
-	}
-	if flags.file != "" {
-		sc.Reload = d.reload
-	}
-	srv, err := server.New(sc)
+	srv, err := d.server()
 	if err != nil {
 		return err
 	}
@@ -150,6 +142,21 @@ type daemon struct {
 	file    string
 	flags   *serveFlags
 	started *config.Config // with which it started
+}
+
+// server makes the server of what it started with.
+func (d *daemon) server() (*server.Server, error) {
+	cfg := d.started
+	sc := server.Config{
+		Runtime: d.runtime, Store: d.store, Fleet: d.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP,
+		Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
+		Pprof: d.flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: d.log,
+		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
+	}
+	if d.file != "" {
+		sc.Reload = d.reload
+	}
+	return server.New(sc)
 }
 
 // reload is the one way to read the configuration again. The server calls it, one call

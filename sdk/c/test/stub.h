@@ -218,4 +218,6 @@ static inline stub_result stub_parse(const char *document, const char *request_i
     return r;
 }
 
+#include "stub_context.h"
+
 #endif

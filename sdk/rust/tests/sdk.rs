@@ -1,6 +1,6 @@
 //! Tests of the SDK itself: a guest with every role, and what its calls answer.
 
-use kvrt::testing::{handle, host, init, parse, to_json, Tree};
+use kvrt::testing::{formulate, handle, host, init, parse, to_json, Fleet, Tree};
 use kvrt::{abi::*, reject, Action, Answer, Context, Document, Envelope, Handler, Parser, Policy, Text, Value, Writer};
 
 /// What a call is to do is its payload's key "do".
@@ -251,4 +251,77 @@ fn contexts() {
     assert!(workers[0].capabilities().is_none() && workers[0].worker_type().is_none());
     assert!(c.selected().id().is_absent() && c.request_hint().is_absent());
     assert!(matches!(Guest.formulate(c), Answer::Accept));
+}
+
+/// The policy of the README.
+#[derive(Default)]
+struct Keep;
+
+impl Keep {
+    fn actions(&self, c: Context) -> Option<Writer> {
+        let blocks = c.lineage(c.session_id()?, c.selected()).ok()?.longest();
+        let mut w = Writer::actions();
+        w.action(None, Some("kv.retain"), Some("1.0"), |w| {
+            let (at, hashes) = (w.str("request_completion"), w.decimals(blocks));
+            let entries = [("execute_at", at), ("include_current_request", w.bool(true)), ("block_hashes", hashes), ("priority", w.u64(50)), ("ttl_seconds", w.f64(300.0))];
+            w.map(&entries)
+        });
+        Some(w)
+    }
+}
+
+impl Policy for Keep {
+    fn formulate(&self, c: Context) -> Answer {
+        self.actions(c).map_or(Answer::Accept, Answer::Write)
+    }
+}
+
+#[test]
+fn a_policy_and_its_lineage() {
+    const CONTEXT: &str = r#"{"request_id":"r1","selected":{"worker_id":7},"session":{"session_id":"s1"}}"#;
+    host::reset(host::Record::default());
+    assert_eq!(formulate(&Keep, CONTEXT).body, None);
+    let fleet = Fleet { paths: vec![("s1".to_string(), 7, None, vec![1, u64::MAX])], ..Default::default() };
+    host::reset(host::Record { fleet, ..Default::default() });
+    let body = formulate(&Keep, CONTEXT).body.unwrap();
+    assert!(body.contains(r#""include_current_request":true,"block_hashes":["1","18446744073709551615"],"priority":50"#), "{}", body);
+    assert_eq!(formulate(&Keep, r#"{"request_id":"r1","selected":{"worker_id":7}}"#).body, None);
+}
+
+/// Says what it sees of a context.
+struct Tell;
+
+impl Policy for Tell {
+    fn formulate(&self, c: Context) -> Answer {
+        let worker = |w: kvrt::Worker| {
+            let caps: Option<Vec<&str>> = w.capabilities().map(|l| l.collect());
+            let id = w.id().u64().map_or_else(|| format!("{:?}", w.id().str()), |n| n.to_string());
+            format!("{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}", id, w.dp_rank(), w.worker_type(), w.source_control_endpoint(), caps, w.matched_gpu(), w.matched_cpu(), w.matched_disk(), w.matched_external())
+        };
+        let list: Option<Vec<String>> = c.candidates().map(|l| l.map(worker).collect());
+        reject!(
+            REASON_INVALID_PAYLOAD,
+            "{:?} {:?} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?} {} | {} | {:?} | {} {}",
+            c.request_id(), c.attempt(), c.leg(), c.model(), c.group(), c.worker_type(), c.tenant(), c.namespace(), c.prompt_tokens(), c.expected_output_tokens(),
+            c.tools_declared(), c.block_hashes(), c.hash_kind(), c.block_size(), c.session_id(), c.session_final(), c.input_trigger(),
+            worker(c.selected()), list, c.request_hint().get("actions").len(), c.selection_hint().is_absent()
+        )
+    }
+}
+
+#[test]
+fn contexts_from_json() {
+    let got = formulate(&Tell, r#"{"request_id":"r1","selected":{"worker_id":7}}"#).detail;
+    assert_eq!(got, r#"Some("r1") None 0 None None None None None None None None None 0 None None None 0 | 7 None None None None None None None None | None | 0 true"#);
+    let got = formulate(
+        &Tell,
+        r#"{"request_id":"r","attempt":2,"leg":"decode","partition":{"model":"m","group":"g","worker_type":"w"},"tenant":"t","namespace":"","prompt_tokens":5000000000,
+        "expected_output_tokens":1,"tools_declared":false,"block_hashes":[1,18446744073709551615],"hash_kind":"sequence","block_size":16,
+        "session":{"session_id":"s","session_final":true,"input_trigger":"other"},"selected":{"worker_id":"x","dp_rank":0,"capabilities":["a","b"]},
+        "candidates":[{"worker_id":9,"worker_type":"w","source_control_endpoint":"e","capabilities":[],"matched_blocks":{"gpu":1,"cpu":2,"disk":3,"external":4}}],
+        "request_hint":{"actions":[{"action_type":"t","payload":{}}]}}"#,
+    )
+    .detail;
+    let want = r#"Some("r") Some(2) 3 Some("m") Some("g") Some("w") Some("t") Some("") Some(5000000000) Some(1) Some(false) Some([1, 18446744073709551615]) 2 Some(16) Some("s") Some(true) 3 | Some("x") Some(0) None None Some(["a", "b"]) None None None None | Some(["9 None Some(\"w\") Some(\"e\") Some([]) Some(1) Some(2) Some(3) Some(4)"]) | 1 true"#;
+    assert_eq!(got, want);
 }

@@ -16,6 +16,7 @@
 //! [`cases::run`] runs a guest's case files.
 
 pub mod cases;
+mod context;
 mod fleet;
 pub mod host;
 mod json;
@@ -23,6 +24,7 @@ mod json;
 use crate::abi::*;
 use crate::value::{run, u32_at};
 use crate::{Action, Answer, Document, Envelope, Handler, Parser, Text, Value};
+pub use context::formulate;
 pub use fleet::Fleet;
 pub use json::{to_json, Tree};
 

@@ -32,7 +32,8 @@ type FeedStatus struct {
 	Unreadable    uint64 `json:"unreadable"` // batches and events
 }
 
-func feedState(s *kvevents.Stats) string {
+// FeedState is the state of a feed in one word.
+func FeedState(s *kvevents.Stats) string {
 	switch {
 	case s.Live:
 		return "live"
@@ -43,7 +44,7 @@ func feedState(s *kvevents.Stats) string {
 }
 
 func feedStatus(s *kvevents.Stats) FeedStatus {
-	out := FeedStatus{Worker: s.Worker.ID, Events: s.Endpoints.Events, Replay: s.Endpoints.Replay, State: feedState(s),
+	out := FeedStatus{Worker: s.Worker.ID, Events: s.Endpoints.Events, Replay: s.Endpoints.Replay, State: FeedState(s),
 		Sequence: s.Sequence, Lag: s.Lag.Seconds(), Queued: s.Queued, Batches: s.Batches, Stored: s.Stored, Removed: s.Removed, Cleared: s.Cleared,
 		Gaps: s.Gaps, Replays: s.Replays, ReplaysFailed: s.ReplaysFailed, Restarts: s.Restarts, Clears: s.Clears, Dropped: s.Dropped,
 		Refused: s.Refused, Unreadable: s.DecodeErrors + s.Malformed + s.BadMessages}

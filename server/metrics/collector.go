@@ -21,6 +21,7 @@ type collector struct {
 	server *server.Server
 	store  hintStore // nil without one
 	descs  descs
+	fleet  fleetDescs
 
 	mu      sync.Mutex // guards what follows, and orders looks at the runtime
 	runtime runtime.RuntimeStats
@@ -36,7 +37,7 @@ type totals struct {
 }
 
 func newCollector(s *server.Server) *collector {
-	c := &collector{server: s, descs: newDescs(), guests: map[string]*totals{}}
+	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), guests: map[string]*totals{}}
 	c.store, _ = s.Store().(hintStore)
 	return c
 }
@@ -44,6 +45,9 @@ func newCollector(s *server.Server) *collector {
 // Describe sends every description.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs.all {
+		ch <- d
+	}
+	for _, d := range c.fleet.all {
 		ch <- d
 	}
 }
@@ -129,6 +133,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.store != nil {
 		c.collectStore(out)
 	}
+	if f := c.server.Fleet(); f != nil {
+		c.collectFleet(out, f)
+	}
 }
 
 func (c *collector) collectRuntime(out sink) {
@@ -210,6 +217,11 @@ func (c *collector) collectServer(out sink) {
 	for i, n := range s.Errors {
 		if n > 0 {
 			out.counter(d.errors, n, server.Code(i).String())
+		}
+	}
+	if c.server.HTTPPath() != "" {
+		for i := 2; i < len(s.HTTP); i++ {
+			out.counter(c.fleet.http, s.HTTP[i], strconv.Itoa(i)+"xx")
 		}
 	}
 	r := c.server.LastReload()

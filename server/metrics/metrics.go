@@ -1,8 +1,9 @@
 // Package metrics shows a daemon's counters to Prometheus.
 //
 // Nothing is counted here: a scrape reads the counters that the runtime, the data
-// socket and the hint store keep anyway. No label holds what a sender chose: guests
-// are named by the operator, and reasons, kinds, codes and operations are tables.
+// socket, the hint store, the feeds and the lineage indexes keep anyway. No label holds
+// what a sender chose: guests, workers and namespaces are named by the operator, and
+// reasons, kinds, codes and operations are tables.
 //
 // The counters of a guest that is swapped go on: what its predecessors had counted is
 // added. What a predecessor still does while it drains, after the last look at it, is

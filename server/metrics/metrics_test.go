@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/fleet"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/runtime"
@@ -45,6 +46,7 @@ type rig struct {
 	t     *testing.T
 	rt    *runtime.Runtime
 	store *fetch.Store
+	fleet *fleet.Fleet
 	srv   *server.Server
 	h     *Handler
 	res   *runtime.Response
@@ -68,7 +70,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
 	var err error
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err
@@ -107,6 +109,11 @@ func (g *rig) dispatch(ids string) {
 func TestLint(t *testing.T) {
 	g := newRig(t)
 	g.dispatch("a r t x")
+	g.lint()
+}
+
+func (g *rig) lint() {
+	t := g.t
 	problems, err := promlint.New(strings.NewReader(g.text())).Lint()
 	if err != nil {
 		t.Fatal(err)

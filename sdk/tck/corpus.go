@@ -15,8 +15,9 @@ type input struct {
 	role  abi.Role
 	frame []byte
 	pos   uint32
-	typ   string // of the action
-	plain bool   // of a type and version that the manifest names
+	typ   string        // of the action
+	plain bool          // of a type and version that the manifest names
+	seed  *hint.Context // of a policy's case: its events come before the call
 }
 
 // Bounds of what is probed.
@@ -192,7 +193,7 @@ func (c *namedCase) inputs(m *abi.Manifest, features abi.Feature) []input {
 			if x.Decode(format, body, hint.ContextOptions{}) != nil {
 				return nil
 			}
-			return []input{{name: c.name(), role: abi.RolePolicy, frame: x.Bytes()}}
+			return []input{{name: c.name(), role: abi.RolePolicy, frame: x.Bytes(), seed: &x}}
 		case !c.parses():
 			return envelopeInputs(m, features, c.name(), format, body)
 		}

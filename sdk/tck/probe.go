@@ -72,6 +72,9 @@ func (p *prober) run() error {
 
 func (p *prober) call(in *input, dirty bool) reply {
 	p.rec.Reset(abi.ReasonNone)
+	if in.seed != nil {
+		p.rec.Sessions.Seed(in.seed, func(int, error) {}) // the cases say what is wrong with it
+	}
 	res, err := p.solo.Call(p.ctx, runtime.SoloCall{Role: in.role, Frame: in.frame, Position: in.pos,
 		Identity: hint.Identity{RequestID: "r1", Engine: "test"}, Wall: wall, Monotonic: monotonic, Dirty: dirty})
 	p.fail(err)

@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::{Action, Answer, Context, Document, Envelope, Handler, Parser, Policy, Text, Writer};
 use core::arch::wasm32::{memory_grow, memory_size, unreachable};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
@@ -50,9 +50,33 @@ pub fn arena(size: u32) -> i64 {
     (base << 32 | (end.max(had) - base)) as i64
 }
 
-/// Where a writer writes: behind the arena.
+/// Bytes behind the arena that answers of the host take, and whether a writer writes
+/// behind them.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// Where a writer writes: behind the arena and what is kept there.
 pub(crate) fn heap() -> *mut u8 {
-    ARENA_END.load(Relaxed) as *mut u8
+    WRITING.store(true, Relaxed);
+    (ARENA_END.load(Relaxed) + KEPT.load(Relaxed)) as *mut u8
+}
+
+/// Forgets what the call before left there.
+pub(crate) fn heap_reset() {
+    KEPT.store(0, Relaxed);
+    WRITING.store(false, Relaxed);
+}
+
+/// Takes n bytes that stay until the next call begins; `None` when a writer is in the way
+/// or the memory limit is reached.
+pub(crate) fn heap_take(n: usize) -> Option<*mut u8> {
+    let at = ARENA_END.load(Relaxed) + KEPT.load(Relaxed);
+    let end = at as u64 + align(n as u64);
+    if WRITING.load(Relaxed) || !reserve(end) {
+        return None;
+    }
+    KEPT.store(end as usize - ARENA_END.load(Relaxed), Relaxed);
+    Some(at as *mut u8)
 }
 
 /// # Safety

@@ -132,8 +132,9 @@ pub struct Block {
 /// What is asked about sessions and workers. The error is one of the `REASON_`
 /// constants: `REASON_INDEX_OFF`, `REASON_UNKNOWN_SESSION` and `REASON_UNKNOWN_ANCHOR`
 /// are three different things, and an empty lineage is a fourth. An answer stays until
-/// the role returns; all of one call share 128 KiB, and what finds no room there is
-/// `REASON_LIMIT_EXCEEDED`.
+/// the role returns. All of one call share 128 KiB; one that finds no room there lies
+/// behind the arena, where a [`Writer`](crate::Writer) writes as well: ask before you
+/// write. Then it is `REASON_LIMIT_EXCEEDED`, and so it is when there is no memory.
 ///
 /// ```
 /// # use kvrt::{Answer, Context, Writer};
@@ -235,6 +236,7 @@ mod room {
     /// Forgets the answers of the call before.
     pub fn forget() {
         USED.store(0, Relaxed);
+        crate::guest::heap_reset();
     }
 
     /// Makes a call that writes to (buf, cap). The answer is the caller's until forget.
@@ -247,7 +249,12 @@ mod room {
         }
         let n = n as usize;
         if n > SIZE - used {
-            return Err(crate::abi::REASON_LIMIT_EXCEEDED);
+            let at = crate::guest::heap_take(n).ok_or(crate::abi::REASON_LIMIT_EXCEEDED)?;
+            if call(at, n as u32) != n as i64 {
+                return Err(crate::abi::REASON_UNAVAILABLE);
+            }
+            // SAFETY: heap_take gives each run of memory once between two calls of forget.
+            return Ok(unsafe { core::slice::from_raw_parts(at, n) });
         }
         USED.store(used + (n + 7 & !7), Relaxed);
         // SAFETY: the run lies in the room, the host has written it, and nobody writes to

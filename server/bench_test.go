@@ -24,7 +24,7 @@ import (
 )
 
 // benchClientEnv makes the test binary a client process instead: the value is
-// "SOCKET ROUNDS CONNECTIONS HASHES".
+// "SOCKET ROUNDS CONNECTIONS WHAT HASHES", WHAT being submit or formulate.
 const benchClientEnv = "KVRT_BENCH_CLIENT"
 
 // benchBody is a kv.fetch of n hashes, in msgpack as an engine would send it.
@@ -53,8 +53,8 @@ func benchClient(arg string) {
 	f := strings.Fields(arg)
 	rounds, _ := strconv.Atoi(f[1])
 	conns, _ := strconv.Atoi(f[2])
-	hashes, _ := strconv.Atoi(f[3])
-	body := benchBody(nil, hashes)
+	hashes, _ := strconv.Atoi(f[4])
+	ask := benchRequest(nil, f[3], hashes)
 	took := make([][]int64, conns)
 	cs := make([]net.Conn, conns)
 	for i := range cs {
@@ -76,7 +76,7 @@ func benchClient(arg string) {
 			var out []byte
 			buf := make([]byte, 64<<10)
 			for n := range rounds {
-				q := benchSubmit(body, i, n)
+				q := ask(i, n)
 				at := time.Now()
 				out = appendRequest(out[:0], &q)
 				cs[i].Write(out)
@@ -96,10 +96,10 @@ func benchClient(arg string) {
 }
 
 // runBenchClient runs the client process against a socket and reports what it says.
-func runBenchClient(b *testing.B, path string, hashes int) {
+func runBenchClient(b *testing.B, path, what string, hashes int) {
 	const conns = 4
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %d", benchClientEnv, path, (b.N+conns-1)/conns, conns, hashes))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s %d", benchClientEnv, path, (b.N+conns-1)/conns, conns, what, hashes))
 	cmd.Stderr = os.Stderr
 	before := cpuTime(b)
 	out, err := cmd.Output()
@@ -136,12 +136,19 @@ func BenchmarkSocket(b *testing.B) {
 	g := newRig(b, withKVFetch(b))
 	b.ReportAllocs()
 	b.ResetTimer()
-	runBenchClient(b, g.path, benchHashes)
+	runBenchClient(b, g.path, "submit", benchHashes)
 }
 
 // BenchmarkSocketEcho is the floor: the same frames in both directions, and nothing
 // between.
 func BenchmarkSocketEcho(b *testing.B) {
+	answer := appendSubmitReply(nil, 1000, []hint.Result{{ActionID: []byte("a1"), ActionType: []byte("kv.fetch"), ActionVersion: []byte("1.0"),
+		Status: abi.StatusAccepted, Guest: "kv-fetch", Generation: 1, DurationNS: 700}}, false, nil)
+	benchEcho(b, answer, "submit", benchHashes)
+}
+
+// benchEcho answers every frame with one that is made already.
+func benchEcho(b *testing.B, answer []byte, what string, hashes int) {
 	dir, err := os.MkdirTemp("", "kvrt")
 	if err != nil {
 		b.Fatal(err)
@@ -151,8 +158,6 @@ func BenchmarkSocketEcho(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	answer := appendSubmitReply(nil, 1000, []hint.Result{{ActionID: []byte("a1"), ActionType: []byte("kv.fetch"), ActionVersion: []byte("1.0"),
-		Status: abi.StatusAccepted, Guest: "kv-fetch", Generation: 1, DurationNS: 700}}, false, nil)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -165,7 +170,7 @@ func BenchmarkSocketEcho(b *testing.B) {
 	})
 	b.ReportAllocs()
 	b.ResetTimer()
-	runBenchClient(b, ln.Addr().String(), benchHashes)
+	runBenchClient(b, ln.Addr().String(), what, hashes)
 	ln.Close()
 	wg.Wait()
 }

@@ -94,8 +94,9 @@ type rigConfig struct {
 	Config
 	engine  runtime.Engine
 	guests  []runtime.GuestSpec
-	kvFetch bool // the real capability in place of the fake
-	unbuilt bool // do not start the server
+	kvFetch bool             // the real capability in place of the fake
+	unbuilt bool             // do not start the server
+	runtime *runtime.Runtime // in place of one with the guests
 }
 
 func newRig(t testing.TB, opts ...rigOption) *rig {
@@ -121,11 +122,13 @@ func newRig(t testing.TB, opts ...rigOption) *rig {
 		}
 		hosts[1] = fetch.NewHost(g.store, allow)
 	}
-	if g.rt, err = runtime.New(runtime.Config{Engine: cfg.engine, Hosts: hosts, Wait: 10 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.rt.Apply(context.Background(), cfg.guests); err != nil {
-		t.Fatal(err)
+	if g.rt = cfg.runtime; g.rt == nil {
+		if g.rt, err = runtime.New(runtime.Config{Engine: cfg.engine, Hosts: hosts, Wait: 10 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.rt.Apply(context.Background(), cfg.guests); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cfg.Runtime = g.rt
 	if g.srv, err = New(cfg.Config); err != nil {

@@ -109,7 +109,7 @@ func formulateAll(cmd *cobra.Command, s *stack, bodies [][]byte, format abi.Form
 	var line []byte
 	for i, body := range bodies {
 		req := &runtime.FormulateRequest{Body: body, Format: format, Output: abi.FormatJSON, Seed: func(c *hint.Context) error {
-			seed(s.sessions, c, func(n int, err error) { fmt.Fprintf(cmd.ErrOrStderr(), "events[%d]: %v\n", n, err) })
+			s.sessions.Seed(c, func(n int, err error) { fmt.Fprintf(cmd.ErrOrStderr(), "events[%d]: %v\n", n, err) })
 			return nil
 		}}
 		if err := s.runtime.Formulate(cmd.Context(), req, res); err != nil {

@@ -9,6 +9,10 @@ const (
 	// For memory.grow, table.grow and ref.func, an engine leaves compiled
 	// code: wazero takes 40 to 60 ns, where others take 0.1 to 5.
 	costLeave = 63
+	// Multiplication, division and square roots of floating-point numbers, of scalars
+	// and of vectors, take Intel's processors 40 to 60 ns where a number is subnormal,
+	// which no one can know in advance: 20 times what others take at worst.
+	costSubnormal = 15
 	// Bytes that memory.fill, memory.copy and memory.init move for 1,
 	// rounded down, as a power of two.
 	bulkBytesLog2 = 4

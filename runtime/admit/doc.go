@@ -24,6 +24,8 @@
 // except:
 //
 //   - block, loop, else, end and nop cost nothing: they execute nothing.
+//   - mul, div and sqrt of floating-point numbers and of vectors of them cost 16:
+//     subnormal numbers take processors that much longer.
 //   - memory.grow, table.grow and ref.func cost 64. A growth that the maximum
 //     allows costs 4,096 a page and 1 a table entry more; one that must fail does
 //     not.

@@ -121,6 +121,7 @@ func largeAttacks() []attack {
 		refused("type bomb", module(section(1, vec(funcType(repeat(1000, i32), nil)))), RuleParams),
 		refused("huge data", module(oneMemory, section(11, vec(cat(raw(1), str(strings.Repeat("x", 17<<20)))))), RuleModuleBytes),
 		refused("locals by the billion", run(most32, nil), RuleLocals),
+		refused("locals of many functions", often(200, body(vec(cat(uleb(8000), raw(i32))), end)), RuleAllLocals),
 		refused("functions that are not there", module(oneType, section(3, uleb(30_000)), oneBody), RuleCount),
 		refused("bodies that are not there", module(oneType, oneFunc, section(10, uleb(30_000))), RuleCount),
 		{

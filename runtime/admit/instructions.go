@@ -24,6 +24,9 @@ func (v *validator) plain(offset int, in *instruction) {
 	if in.width > 0 {
 		v.address(offset, in.width)
 	}
+	if in.hard {
+		v.weigh(costSubnormal)
+	}
 	if in.lane > 0 {
 		if lane := v.byte(); lane >= in.lane {
 			v.broken(RuleLane, offset, "there is no lane %d, only %d", lane, in.lane)

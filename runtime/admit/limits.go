@@ -24,6 +24,7 @@ type Limits struct {
 	Elements        int // entries of all element segments together
 	DataSegments    int
 	Locals          int // declared locals of one function
+	AllLocals       int // declared locals of all functions
 	FunctionBytes   int // one function body
 	NameBytes       int // one name of an import, export or custom section
 	CustomSections  int
@@ -88,6 +89,9 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.DataSegments, 262144)
 	// One frame then takes at most half of a call depth of 256 KiB.
 	set(&l.Locals, 8192)
+	// Some bytes declare thousands, and engines keep a byte or more for each as
+	// long as the module is loaded. The Go guest above has 37,000.
+	set(&l.AllLocals, 1<<20)
 	// Ten times the longest function of the Go guest. Compilers are worse
 	// than linear in it.
 	set(&l.FunctionBytes, 512<<10)
@@ -111,9 +115,11 @@ func (l Limits) WithDefaults() Limits {
 	// took 0.1 s for 8,192, 4.3 s for 100,000.
 	set(&l.BranchTargets, 8192)
 	set(&l.AllBranchTargets, 512<<10)
-	// At worst 2.5 s and 20 s. See effort.
-	set(&l.Effort, 512<<10)
-	set(&l.AllEffort, 4<<20)
+	// A Go program that links net/http, templates and regular expressions has 43,000
+	// and 1.3 million. The worst of those shapes that were tried takes wazero's compiler
+	// 2.3 s in a child that has a core to itself. See effort.
+	set(&l.Effort, 320<<10)
+	set(&l.AllEffort, 1536<<10)
 	// Code of compilers grows by a fifth (Go) to two fifths (C, Rust). What
 	// is nothing but memory.grow grows twenty times.
 	set(&l.RewrittenBytes, 32<<20)

@@ -45,6 +45,13 @@ func naive(t testing.TB, wasm []byte) []byte {
 			switch code[0] {
 			case opNop, opBlock, opLoop, opElse, opEnd:
 				cost = 0
+			case 0x91, 0x94, 0x95, 0x9f, 0xa2, 0xa3: // sqrt, mul, div
+				cost = 16
+			case opVector:
+				switch op, _ := binary.Uvarint(code[1:]); op {
+				case 227, 230, 231, 239, 242, 243:
+					cost = 16
+				}
 			case opRefFunc:
 				cost = 64
 			case opMemoryGrow:

@@ -112,6 +112,8 @@ type instruction struct {
 	// lane is one past the highest lane index that follows, 0 for none.
 	lane  uint8
 	known bool
+	// hard: a subnormal operand or result takes processors a detour.
+	hard bool
 }
 
 // numeric describes the opcodes from opNumericFirst to opNumericLast, after
@@ -144,8 +146,16 @@ func numericTable() *numeric {
 	binary(15, I64, I64)
 	float := func(v ValType, l lanes) {
 		unary(2, v, v) // abs and neg work on the sign bit
-		add(5, instruction{in: [3]ValType{v}, out: v, numbers: l, nan: l})
-		add(6, instruction{in: [3]ValType{v, v}, out: v, numbers: l, nan: l})
+		one := instruction{in: [3]ValType{v}, out: v, numbers: l, nan: l}
+		two := instruction{in: [3]ValType{v, v}, out: v, numbers: l, nan: l}
+		add(4, one) // rounding
+		one.hard = true
+		add(1, one) // sqrt
+		add(2, two)
+		two.hard = true
+		add(2, two) // mul and div
+		two.hard = false
+		add(2, two)
 		binary(1, v, v) // copysign
 	}
 	float(F32, lanesF32)

@@ -91,6 +91,7 @@ type reader struct {
 	dataCount    int64 // segments that the data count section announces
 	tableEntries uint64
 	customBytes  int
+	allLocals    uint64
 }
 
 // rank gives the position of a section in the order that the format demands, 0

@@ -184,6 +184,7 @@ func limitRefusals() []refusal {
 		one(module(section(11, many(3, raw(1, 0)))), Limits{DataSegments: 2}, RuleDataSegments, "3 data segments"),
 		one(locals(cat(uleb(8193), raw(i32))), Limits{}, RuleLocals, "8193 locals"),
 		one(locals(billions, billions), Limits{Locals: 1 << 30}, RuleLocals, "8589934590 locals"),
+		one(locals(cat(uleb(8000), raw(i32))), Limits{AllLocals: 7999}, RuleAllLocals, "reach 8000 locals"),
 		one(functions(1, body(noLocals, make([]byte, 99), end)), Limits{FunctionBytes: 100}, RuleFunctionBytes, "101 bytes, at most 100"),
 		one(module(custom(long)), Limits{}, RuleNameBytes, "custom section 0"),
 		one(module(oneMemory, section(7, vec(export(long, 2, 0)))), Limits{}, RuleNameBytes, "1025 bytes"),

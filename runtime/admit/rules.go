@@ -70,6 +70,7 @@ const (
 	RuleElements        = "limit/elements"
 	RuleDataSegments    = "limit/data-segments"
 	RuleLocals          = "limit/locals"
+	RuleAllLocals       = "limit/all-locals"
 	RuleFunctionBytes   = "limit/function-bytes"
 	RuleNameBytes       = "limit/name-bytes"
 	RuleCustomSections  = "limit/custom-sections"

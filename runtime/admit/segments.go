@@ -194,6 +194,10 @@ func (r *reader) locals(c *cursor, f *Function) {
 		return
 	}
 	f.Locals, f.Code = int(sum), c.pos
+	if r.allLocals += sum; r.allLocals > uint64(r.lim.AllLocals) {
+		c.fail(RuleAllLocals, offset, "functions reach %d locals with it, at most %d are allowed; optimise, make the module smaller, or raise the limit", r.allLocals, r.lim.AllLocals)
+		return
+	}
 	if c.left() == 0 || c.buf[c.end-1] != opEnd {
 		c.note(RuleBody, c.end, "the body does not close with an end instruction; the file is damaged or its encoder broken")
 	}

@@ -119,6 +119,9 @@ func vectorTable() *[256]instruction {
 		unary(first, first+1)
 		round(first+3, first+3, l) // sqrt
 		set(first+4, first+9, instruction{in: [3]ValType{V128, V128}, out: V128, numbers: l, nan: l})
+		for _, op := range []int{first + 3, first + 6, first + 7} { // sqrt, mul, div
+			t[op].hard = true
+		}
 		binary(first+10, first+11)
 	}
 	set(248, 249, instruction{in: [3]ValType{V128}, out: V128, numbers: lanesF32x4}) // truncation

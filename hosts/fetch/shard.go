@@ -17,36 +17,38 @@ const (
 	discarded
 )
 
-// An entry is what the store knows of one request: a hint, or that it has ended.
+// An entry is what the store knows of one request: a hint, or that it has ended. There
+// are more of them than a cache holds: what is looked at when the oldest one goes lies
+// together in the first 64 bytes.
 type entry struct {
-	hash   uint64 // of the identity
-	key    []byte // engine, then request id; kept for reuse with the entry
-	engine int    // length of the engine in key
-	dpRank uint32
-	att    uint32
-	leg    abi.Leg
-
+	hash     uint64 // of the identity
+	since    int64  // first submit, or the end of the request
+	prev     *entry // in its list, which is in the order of since
+	next     *entry // in its list, or on the free list
 	state    state
-	cause    abi.Reason // why it is failed
 	noRetain bool
-	count    uint32 // hashes, duplicates counted
-	distinct uint32 // once set is there
-	source   Source
-	hashes   *buf[byte]   // nil unless live
-	set      *buf[uint32] // nil before the first query
-	since    int64        // first submit, or the end of the request
-	prev     *entry       // in its list, which is in the order of since
-	next     *entry       // in its list, or on the free list
+	engine   uint32 // length of the engine in key
+	dpRank   uint32
+	att      uint32
+	leg      abi.Leg
+	cause    abi.Reason // why it is failed
+	count    uint32     // hashes, duplicates counted
+	distinct uint32     // once set is there
+
+	key    []byte       // engine, then request id; kept for reuse with the entry
+	source Source       // of a hint
+	hashes *buf[byte]   // nil unless live
+	set    *buf[uint32] // nil before the first query
 }
 
 func (e *entry) is(hash uint64, id *hint.Identity) bool {
 	return e.hash == hash && e.dpRank == id.DPRank && e.att == id.Attempt && e.leg == id.Leg &&
-		e.engine == len(id.Engine) && len(e.key) == e.engine+len(id.RequestID) &&
+		int(e.engine) == len(id.Engine) && len(e.key) == len(id.Engine)+len(id.RequestID) &&
 		string(e.key[:e.engine]) == id.Engine && string(e.key[e.engine:]) == id.RequestID
 }
 
 func (e *entry) setKey(hash uint64, id *hint.Identity) {
-	e.hash, e.engine, e.dpRank, e.att, e.leg = hash, len(id.Engine), id.DPRank, id.Attempt, id.Leg
+	e.hash, e.engine, e.dpRank, e.att, e.leg = hash, uint32(len(id.Engine)), id.DPRank, id.Attempt, id.Leg
 	e.key = append(append(e.key[:0], id.Engine...), id.RequestID...)
 }
 
@@ -54,13 +56,14 @@ func (e *entry) setKey(hash uint64, id *hint.Identity) {
 // start and equal for all entries of a list, so the head is what expires next.
 type list struct {
 	head, tail *entry
+	oldest     int64 // since of the head, if there is one: the head itself may be in no cache
 	len        int
 }
 
 func (l *list) push(e *entry) {
 	e.prev, e.next = l.tail, nil
 	if l.tail == nil {
-		l.head = e
+		l.head, l.oldest = e, e.since
 	} else {
 		l.tail.next = e
 	}
@@ -70,7 +73,9 @@ func (l *list) push(e *entry) {
 
 func (l *list) remove(e *entry) {
 	if e.prev == nil {
-		l.head = e.next
+		if l.head = e.next; l.head != nil {
+			l.oldest = l.head.since
+		}
 	} else {
 		e.prev.next = e.next
 	}
@@ -192,8 +197,8 @@ func (sh *shard) takeEntry() *entry {
 	return e
 }
 
+// putEntry takes an entry that refers to nothing any more.
 func (sh *shard) putEntry(e *entry) {
-	*e = entry{key: e.key[:0]}
 	if sh.freeLen >= freeEntries {
 		return
 	}

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
@@ -21,7 +20,7 @@ type Pending struct {
 	key      []byte
 	op       state // live: a submit; else how the request ends
 	noRetain bool
-	ready    atomic.Bool
+	ready    bool // neither committed nor dropped yet; under the shard's lock
 	count    uint32
 	size     int // bytes that it counts for while it waits
 	source   Source
@@ -87,22 +86,23 @@ func (s *Store) prepare(id *hint.Identity, op state, class int) (*Pending, abi.R
 	}
 	sh.prepared += size
 	p := sh.takePending()
+	if p == nil {
+		p = &Pending{store: s, shard: sh, key: make([]byte, 0, 64)}
+	}
+	p.ready = true
 	var b *buf[byte]
 	if class >= 0 {
 		b = sh.hashes.take(class)
 	}
 	sh.mu.Unlock()
 
-	if p == nil {
-		p = &Pending{store: s, key: make([]byte, 0, 64)}
-	}
 	if b == nil && class >= 0 {
 		b = newHashes(class)
 	}
-	p.shard, p.hash, p.id, p.op, p.size, p.hashes = sh, hash, *id, op, size, b
+	p.hash, p.op, p.size, p.hashes = hash, op, size, b
 	p.key = append(append(p.key[:0], id.Engine...), id.RequestID...)
 	p.id.Engine, p.id.RequestID = view(p.key[:len(id.Engine)]), view(p.key[len(id.Engine):])
-	p.ready.Store(true)
+	p.id.DPRank, p.id.Attempt, p.id.Leg = id.DPRank, id.Attempt, id.Leg
 	return p, abi.ReasonNone, ""
 }
 
@@ -116,15 +116,7 @@ func (s *Store) refuse(format string, args ...any) (*Pending, abi.Reason, string
 
 // Commit carries the effect out, or says why it cannot be.
 func (p *Pending) Commit() (abi.Reason, string) {
-	p.use()
 	s, sh := p.store, p.shard
-	if p.id.RequestID == "" {
-		if p.op == live {
-			s.unkeyed.Add(1)
-		}
-		p.free()
-		return abi.ReasonNone, ""
-	}
 	now := s.cfg.Now()
 	reason, detail := s.commit(sh, p, now, false)
 	if reason == abi.ReasonLimitExceeded {
@@ -139,6 +131,16 @@ func (p *Pending) Commit() (abi.Reason, string) {
 func (s *Store) commit(sh *shard, p *Pending, now int64, last bool) (reason abi.Reason, detail string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if !last {
+		p.use()
+	}
+	if p.id.RequestID == "" {
+		if p.op == live {
+			s.unkeyed.Add(1)
+		}
+		sh.putPending(p)
+		return abi.ReasonNone, ""
+	}
 	now = sh.tick(now)
 	s.sweep(sh, now, 4) // more than one commit can add, so that no backlog builds up
 	if p.op == live {
@@ -158,20 +160,18 @@ func (s *Store) commit(sh *shard, p *Pending, now int64, last bool) (reason abi.
 
 // Drop forgets the effect.
 func (p *Pending) Drop() {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
 	p.use()
-	p.free()
+	p.shard.putPending(p)
 }
 
+// use notes that p is committed or dropped. The shard is locked.
 func (p *Pending) use() {
-	if !p.ready.CompareAndSwap(true, false) {
+	if !p.ready {
 		panic(&Fault{"a Pending was committed or dropped twice"})
 	}
-}
-
-func (p *Pending) free() {
-	p.shard.mu.Lock()
-	p.shard.putPending(p)
-	p.shard.mu.Unlock()
+	p.ready = false
 }
 
 // submit is the store rule. The shard is locked.
@@ -256,7 +256,7 @@ func (sh *shard) takePending() *Pending {
 func (sh *shard) putPending(p *Pending) {
 	sh.prepared -= p.size
 	sh.hashes.put(p.hashes)
-	p.hashes, p.source, p.id = nil, Source{}, hint.Identity{}
+	p.hashes, p.source = nil, Source{}
 	if sh.pendLen < freeEntries {
 		p.next, sh.pending = sh.pending, p
 		sh.pendLen++

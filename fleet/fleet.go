@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -18,10 +19,14 @@ import (
 // Config configures a Fleet. The zero value is usable.
 type Config struct {
 	MaxWorkers int             // as worker.Config has it
+	MaxFeeds   int             // of all workers' ranks; default 16,384
 	Index      session.Config  // of each namespace
 	Feeds      kvevents.Config // its Notify is called besides the log
 	Log        *slog.Logger    // receives what happens to feeds, rate-limited; default: nothing is logged
 }
+
+// ErrFeeds says that no more ranks can be followed.
+var ErrFeeds = errors.New("too many worker-ranks with KV events are followed: remove some, or raise the limit")
 
 // Origin says who set a worker.
 type Origin string
@@ -57,6 +62,9 @@ type Fleet struct {
 
 // New makes a fleet without workers.
 func New(cfg Config) *Fleet {
+	if cfg.MaxFeeds <= 0 {
+		cfg.MaxFeeds = 16_384
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -81,6 +89,9 @@ func (f *Fleet) Put(w worker.Worker) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := check(&w); err != nil {
+		return err
+	}
+	if err := f.room(plan{put: []worker.Worker{w}}); err != nil {
 		return err
 	}
 	if err := f.catalogue.Put(w); err != nil {
@@ -162,7 +173,42 @@ func (f *Fleet) plan(workers []worker.Worker) (p plan, err error) {
 			p.remove = append(p.remove, id)
 		}
 	}
-	return p, nil
+	return p, f.room(p)
+}
+
+// room holds a change against the bound on feeds.
+func (f *Fleet) room(p plan) error {
+	more, n := 0, 0
+	for i := range p.put {
+		more += feedsOf(&p.put[i])
+		if old, ok := f.catalogue.Get(p.put[i].ID); ok {
+			more -= feedsOf(old)
+		}
+	}
+	for _, id := range p.remove {
+		if old, ok := f.catalogue.Get(id); ok {
+			more -= feedsOf(old)
+		}
+	}
+	if more <= 0 {
+		return nil
+	}
+	for _, w := range f.catalogue.List() {
+		n += feedsOf(w)
+	}
+	if n+more > f.cfg.MaxFeeds {
+		return ErrFeeds
+	}
+	return nil
+}
+
+func feedsOf(w *worker.Worker) (n int) {
+	for _, r := range w.Ranks {
+		if r.Events != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // check is what the catalogue does not check: whether the endpoints can be followed.
@@ -259,9 +305,7 @@ func (f *Fleet) changed(c worker.Change) {
 	}
 }
 
-func follows(w *worker.Worker) bool {
-	return slices.ContainsFunc(w.Ranks, func(r worker.Rank) bool { return r.Events != "" })
-}
+func follows(w *worker.Worker) bool { return feedsOf(w) > 0 }
 
 // dropRanks forgets the ranks that a worker no longer has, or whose events are not
 // followed any more.

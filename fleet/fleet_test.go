@@ -168,6 +168,29 @@ func TestNamespacesFollowTheirWorkers(t *testing.T) {
 	}
 }
 
+func TestFeedsAreBounded(t *testing.T) {
+	f := New(Config{MaxFeeds: 2})
+	t.Cleanup(f.Close)
+	dir := t.TempDir()
+	two := parse(t, `{"id":1,"ranks":[{"rank":0,"events":"ipc://`+dir+`/a"},{"rank":1,"events":"ipc://`+dir+`/b"}]}`)
+	one := parse(t, `{"id":2,"ranks":[{"events":"ipc://`+dir+`/c"}]}`)
+	if err := f.Put(two); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Put(two), f.Put(parse(t, `{"id":3}`))); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{f.Put(one), f.Reconcile([]worker.Worker{one}), f.Check([]worker.Worker{one})} {
+		if !errors.Is(err, ErrFeeds) {
+			t.Error(err)
+		}
+	}
+	f.Delete(two.ID)
+	if err := f.Reconcile([]worker.Worker{one}); err != nil {
+		t.Error(err)
+	}
+}
+
 func decode(t testing.TB, text string) *hint.Context {
 	t.Helper()
 	var c hint.Context

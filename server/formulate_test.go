@@ -171,6 +171,32 @@ func TestFormulateInline(t *testing.T) {
 	r.wantError(opFormulate, CodeBadRequest, "a body that is a map is msgpack")
 }
 
+// TestFormulateOversize: a context that is too large is malformed, alone and in a batch,
+// and the connection goes on.
+func TestFormulateOversize(t *testing.T) {
+	g := newRig(t, withPolicies(t, "one"), withHTTP(t), func(c *rigConfig) { c.MaxFrame = 16 << 20 })
+	c := g.dial()
+	big := append(routed("a"), bytes.Repeat([]byte(" "), 5<<20)...)
+	for _, bodies := range [][][]byte{{big}, {routed("a"), big, routed("a")}, {routed("a")}} {
+		got, err := c.Formulate(context.Background(), Formulate{Bodies: bodies})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range got {
+			if want := len(bodies[i]) > 1<<20; (f.Err != nil) != want || want && !strings.Contains(f.Err.Error(), "malformed context: ") {
+				t.Errorf("%d of %d: %v", i, len(bodies), f.Err)
+			}
+		}
+	}
+	if status, answer := post(t, g.router(), "", big); status != 200 { // spaces around a document are no part of it
+		t.Errorf("%d %s", status, answer)
+	}
+	big[len(big)-1] = 'x'
+	if status, answer := post(t, g.router(), "", big); status != 400 || !strings.Contains(answer, "malformed context: ") {
+		t.Errorf("%d %.100s", status, answer)
+	}
+}
+
 // TestFormulateReplyTooLarge: a batch whose answers pass a frame is cut short.
 func TestFormulateReplyTooLarge(t *testing.T) {
 	g := newRig(t, withPolicies(t, "one"), func(c *rigConfig) { c.MaxFrame = 16 << 10 })

@@ -244,6 +244,31 @@ func TestHTTPCloses(t *testing.T) {
 	}
 }
 
+// FuzzHTTPBody: whatever the body, there is one sound answer to each context in it, or a
+// refusal.
+func FuzzHTTPBody(f *testing.F) {
+	g := newRig(f, withPolicies(f, "one"), withHTTP(f))
+	for _, s := range []string{string(routed("a")), "[" + string(routed("a")) + ",1,{}]", string(routed("a")) + "\n\n{\n", "[]", "[[", "", "\x00"} {
+		f.Add([]byte(s), false)
+		f.Add([]byte(s), true)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, lines bool) {
+		c := &httpCall{body: body, lines: lines}
+		if err := g.srv.routers.formulate(context.Background(), c); err != nil {
+			return
+		}
+		answers := [][]byte{c.out}
+		if lines {
+			answers = bytes.Split(bytes.TrimSuffix(c.out, []byte("\n")), []byte("\n"))
+		}
+		for _, a := range answers {
+			if len(a) > 0 && !json.Valid(a) {
+				t.Errorf("%q: %q", body, a)
+			}
+		}
+	})
+}
+
 // TestHTTPRuntimeClosed: without a runtime there is no answer but a clear one.
 func TestHTTPRuntimeClosed(t *testing.T) {
 	g := newRig(t, withPolicies(t, "one"), withHTTP(t))

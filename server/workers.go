@@ -252,7 +252,7 @@ func workerFailure(w http.ResponseWriter, err error) bool {
 	case errors.As(err, &bad):
 		item := strings.ReplaceAll(bad.Field, "].rank", "].dp_rank")
 		writeError(w, http.StatusUnprocessableEntity, fmt.Sprintf("worker %s: %s: %s", bad.Worker, item, bad.Reason), []problemBody{{"worker", item, bad.Reason}})
-	case errors.Is(err, worker.ErrFull):
+	case errors.Is(err, worker.ErrFull), errors.Is(err, fleet.ErrFeeds):
 		writeError(w, http.StatusConflict, err.Error(), nil)
 	default:
 		return false

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ func newRouters(s *Server) *routers {
 	k := &routers{server: s, unixSocket: unixSocket{path: s.cfg.HTTP}, open: make(chan struct{}, s.cfg.MaxConnections)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/formulate", k.post(k.formulate))
+	mux.HandleFunc("POST /v1/dispatch", k.post(k.dispatch))
 	mux.HandleFunc("GET /-/ready", s.getReady)
 	k.http = http.Server{
 		Handler:           k.counted(jsonErrors(mux)),
@@ -145,6 +147,8 @@ type httpCall struct {
 	lines     bool
 	ask       runtime.FormulateRequest
 	formed    *runtime.Formulation
+	query     url.Values        // of dispatch
+	res       *runtime.Response // of dispatch
 }
 
 // post reads a body within its bounds and answers with what handle leaves in out.
@@ -161,6 +165,7 @@ func (k *routers) post(handle func(ctx context.Context, c *httpCall) error) http
 			err = k.read(c, http.MaxBytesReader(w, r.Body, int64(k.server.cfg.MaxFrame)))
 		}
 		if err == nil {
+			c.query = r.URL.Query()
 			err = handle(r.Context(), c)
 		}
 		if err == nil {
@@ -323,6 +328,7 @@ func routerFailure(w http.ResponseWriter, err error) {
 		full      errBudget
 	)
 	switch {
+	case dispatchFailure(w, err):
 	case errors.As(err, &malformed):
 		writeError(w, http.StatusBadRequest, err.Error(), nil)
 	case errors.As(err, &action):

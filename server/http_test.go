@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -145,6 +147,56 @@ func TestHTTP(t *testing.T) {
 	}
 	if s := g.srv.Stats(); s.HTTP[2] != 9 || s.HTTP[4] != 12 || s.HTTP[5] != 0 {
 		t.Errorf("%v", s.HTTP)
+	}
+}
+
+// TestHTTPDispatch: an envelope by HTTP, with its identity in the query.
+func TestHTTPDispatch(t *testing.T) {
+	g := newRig(t, withKVFetch(t), withHTTP(t))
+	c := g.router()
+	do := func(query, body string) (int, string) {
+		resp, err := c.Post("http://kvrt/v1/dispatch"+query, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	const fetchHint = `{"actions":[{"action_id":"a1","action_type":"kv.fetch","action_version":"1.0","payload":{"source_control_endpoint":"tcp://127.0.0.1:1","block_hashes":[1]}},{"action_type":"x","payload":{}}]}`
+	status, answer := do("?request_id=r&engine=vllm&dp_rank=3&leg=prefill&attempt=1&forward=true", fetchHint)
+	var out struct {
+		Results []struct{ Status, Reason string }
+		Forward struct{ Actions []any }
+	}
+	if err := json.Unmarshal([]byte(answer), &out); err != nil || status != 200 || len(out.Results) != 2 || out.Results[0].Status != "ACCEPTED" || out.Results[1].Reason != "unsupported_action_type" || len(out.Forward.Actions) != 2 {
+		t.Errorf("%d %s %v", status, answer, err)
+	}
+	id := hint.Identity{Engine: "vllm", DPRank: 3, Leg: abi.LegPrefill, Attempt: 1, RequestID: "r"}
+	if st := g.store.Status(id); st.State != abi.FetchStateLive {
+		t.Errorf("%+v", st)
+	}
+	for _, tt := range []struct {
+		query, body string
+		status      int
+		want        string
+	}{
+		{"", fetchHint, 200, `"forward":null}`},
+		{"", `{}`, 400, "malformed envelope: "},
+		{"?dialect=none", `{}`, 400, "dialect"},
+		{"?leg=x", fetchHint, 400, "leg: want aggregated, prefill or decode"},
+		{"?dp_rank=-1", fetchHint, 400, "dp_rank: want an integer"},
+		{"?forward=1", fetchHint, 400, "forward: want true or false"},
+		{"?id=1", fetchHint, 400, "id: unknown"},
+		{"?attempt=1&attempt=2", fetchHint, 400, "attempt: given more than once"},
+		{"?request_id=" + strings.Repeat("x", maxRequestID+1), fetchHint, 400, "request_id: want at most 512 bytes"},
+	} {
+		if status, answer := do(tt.query, tt.body); status != tt.status || !strings.Contains(answer, tt.want) {
+			t.Errorf("%s %s: %d %s", tt.query, tt.body, status, answer)
+		}
 	}
 }
 

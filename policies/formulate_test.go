@@ -22,9 +22,13 @@ type formulator struct {
 	keep     bool
 }
 
-func newFormulator(t testing.TB, name, params string) *formulator {
+// newFormulator loads a policy, with a limit of memory where one is given.
+func newFormulator(t testing.TB, name, params string, memory ...uint64) *formulator {
 	t.Helper()
 	hs := newHosts(t, name)
+	for _, m := range memory {
+		hs.limits.Memory = m
+	}
 	var raw json.RawMessage
 	if params != "" {
 		raw = json.RawMessage(params)

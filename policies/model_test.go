@@ -13,7 +13,7 @@ import (
 
 // The models are the policies as their READMEs say them, in plain Go over what a random
 // context was made of. rounds is how many contexts each is held against.
-const rounds = 4000
+const rounds = 3000
 
 // world is a context with the lineage that was there before it.
 type world struct {

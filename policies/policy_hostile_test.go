@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/runtime"
 )
 
 // stored is an event of one chain of the session s1 on worker 7.
@@ -29,7 +30,7 @@ func TestPolicyBounds(t *testing.T) {
 	for i := range 63 {
 		comb = append(comb, stored(fmt.Sprintf(`,"parent_block_hash":%d`, 1+2*i), chain(uint64(1000*(i+1)), 200)))
 	}
-	long := stored("", chain(1, 300_000))
+	long := stored("", chain(1, 80_000))
 	many := manyKeys(20_000) // a frame of 1.3 MB
 	hinted := func(hint string) string {
 		return strings.Replace(fleetContext(1, "w"), `"request_id"`, `"request_hint":`+hint+`,"request_id"`, 1)
@@ -46,10 +47,10 @@ func TestPolicyBounds(t *testing.T) {
 		{"retain-session", ``, "a comb of 64 paths", context(200, comb...), 0, `"end":3200`},
 		{"retain-session", `{"variant":"blocks","max_blocks":6144}`, "a comb of 64 paths", context(0, comb...), 0, `"1","2"`},
 		{"retain-session", `{"variant":"blocks","anchored":true}`, "a comb of 64 paths, anchored", context(1, comb...), 0, `"1","2"`},
-		{"retain-session", ``, "300,000 blocks", context(300_000, long), 0, `"end":1048576`},
-		{"retain-session", `{"variant":"blocks"}`, "300,000 blocks", context(0, long), 0, `"4096"],`},
+		{"retain-session", ``, "80,000 blocks", context(80_000, long), 0, `"end":1048576`},
+		{"retain-session", `{"variant":"blocks"}`, "80,000 blocks", context(0, long), 0, `"4096"],`},
 		{"evict-on-final", ``, "a comb of 64 paths", context(0, comb...), 0, `"63199"`},
-		{"evict-on-final", ``, "300,000 blocks", context(0, long), 0, `["295905",`},
+		{"evict-on-final", ``, "80,000 blocks", context(0, long), 0, `["75905",`},
 		{"fetch-longest-prefix", ``, "2,048 candidates", fleetContext(2048, "w"), 0, `"kv.fetch"`},
 		{"fetch-longest-prefix", ``, "2,049 candidates", fleetContext(2049, "w"), abi.ReasonLimitExceeded, ""},
 		{"fetch-longest-prefix", ``, "candidates with long ids", fleetContext(120, strings.Repeat("w", 500)), 0, `"kv.fetch"`},
@@ -62,7 +63,6 @@ func TestPolicyBounds(t *testing.T) {
 		{"retain-on-tool-call", `{}`, "64 actions of 64 keys", called(`{"actions":[` + strings.Repeat(`{`+manyKeys(62)+`"action_type":"x","payload":{}},`, 64) + `{` + retain + `}]}`), 0, `"actions":[{`},
 	} {
 		t.Run(c.policy+"/"+c.name, func(t *testing.T) {
-			t.Parallel()
 			f := newFormulator(t, c.policy, c.params)
 			for range 2 {
 				envelope, p := f.run(c.context)
@@ -84,9 +84,9 @@ func TestPolicyLineageTooLong(t *testing.T) {
 		if policy == "retain-session" {
 			params = `{"variant":"blocks"}`
 		}
-		f := newFormulator(t, policy, params)
+		f := newFormulator(t, policy, params, runtime.DefaultMemory)
 		f.keep = true
-		const n = 400_000
+		const n = 35_000
 		for i, want := range []abi.Reason{abi.ReasonNone, abi.ReasonNone, abi.ReasonLimitExceeded, abi.ReasonLimitExceeded} {
 			parent := ""
 			if i > 0 {

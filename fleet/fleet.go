@@ -21,7 +21,7 @@ type Config struct {
 	MaxWorkers int             // as worker.Config has it
 	MaxFeeds   int             // of all workers' ranks; default 16,384
 	Index      session.Config  // of each namespace
-	Feeds      kvevents.Config // its Notify is called besides the log
+	Feeds      kvevents.Config // its Notify is called besides the log, and must not call the fleet
 	Log        *slog.Logger    // receives what happens to feeds, rate-limited; default: nothing is logged
 }
 

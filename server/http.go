@@ -172,6 +172,10 @@ func (k *routers) post(handle func(ctx context.Context, c *httpCall) error) http
 			err = k.chargeOut(c)
 		}
 		if err != nil {
+			var fatal *runtime.FatalError
+			if errors.As(err, &fatal) {
+				k.server.log.Error("a request failed", "path", r.URL.Path, "error", err)
+			}
 			routerFailure(w, err)
 		} else {
 			kind := "application/json"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,12 +88,14 @@ func (x *testDaemon) retained(text string) string {
 	x.t.Helper()
 	c, err := server.Dial(x.t.Context(), x.srv.SocketPath())
 	if err != nil {
-		x.t.Fatal(err)
+		x.t.Error(err)
+		return ""
 	}
 	defer c.Close()
 	got, err := c.Formulate(x.t.Context(), server.Formulate{Bodies: [][]byte{[]byte(text)}})
 	if err != nil || len(got) != 1 || got[0].Err != nil {
-		x.t.Fatal(got, err)
+		x.t.Error(got, err)
+		return ""
 	}
 	return blocks(x.t, hint.AppendFormulatedJSON(nil, got[0].Envelope, got[0].Policies))
 }
@@ -109,7 +114,8 @@ func blocks(t *testing.T, answer []byte) string {
 		Policies []struct{ Error string }
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		t.Fatalf("%v in %s", err, answer)
+		t.Errorf("%v in %s", err, answer)
+		return ""
 	}
 	if a.Envelope != nil && len(a.Envelope.Actions) == 1 {
 		return string(a.Envelope.Actions[0].Payload.Hashes)
@@ -253,6 +259,51 @@ func (x *testDaemon) http(body string) string {
 		x.t.Fatal(resp.Status, string(b), err)
 	}
 	return blocks(x.t, b)
+}
+
+// TestDaemonReloadsUnderLoad: while contexts and events stream, policies are rebuilt and
+// workers come and go; every context is answered by the policy of one generation or the
+// next, with the lineage that there is.
+func TestDaemonReloadsUnderLoad(t *testing.T) {
+	x := newTestDaemon(t)
+	p := newPublisher(t)
+	p.do("bind", m{"events": "ipc://" + x.dir + "/e", "replay": "ipc://" + x.dir + "/r"})
+	p.publish(storedEvent(nil, 1, 2))
+	x.until("[1,2]")
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	var answered atomic.Int64
+	for range 3 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				if got := x.retained(routedContext("")); got != "[1,2]" {
+					t.Errorf("got %s", got)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for i := range 6 {
+		config := strings.Replace(daemonConfig, "variant: blocks", fmt.Sprintf("variant: blocks, priority: %d", 1+i), 1)
+		if i%2 == 0 {
+			config = strings.Replace(config, "listen:", "  - {id: 8, namespace: n, ranks: [{events: 'ipc://DIR/other'}]}\nlisten:", 1)
+		}
+		x.write(config)
+		if err := x.srv.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+		p.publish(m{"type": "stored", "parent_block_hash": 2, "block_hashes": []uint64{9}, "medium": "GPU", "session_id": "another"})
+		p.publish(m{"type": "removed", "block_hashes": []uint64{9}, "medium": "GPU"})
+		for before := answered.Load(); answered.Load() < before+10 && !t.Failed(); {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	cancel()
+	load.Wait()
+	if n := x.d.runtime.Generation(); n != 7 {
+		t.Errorf("generation %d", n)
+	}
 }
 
 // TestServeFailsClosed: a policy that is not there, or that is given what it does not

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -42,6 +43,7 @@ type Case struct {
 	// For a policy: a routing context, with Envelope, which may be null, and Refused.
 	Context json.RawMessage `json:"context"`
 	Dropped *[]string       `json:"dropped"` // why the policy's actions were left out
+	Workers []worker.Worker `json:"workers"` // the catalogue
 
 	Log     *[]string `json:"log"`
 	Submits *[]Submit `json:"submits"`

@@ -37,6 +37,9 @@ func TestPolicyCases(t *testing.T) {
 		{"evict-on-final", `"context":` + picky + `,"envelope":null,"dropped":[]`, 2, []string{`json: dropped: got ["unsupported_action_type"], want []`, "msgpack: dropped: "}},
 		{"evict-on-final", `"context":{"request_id":"r1"},"envelope":null`, 2, []string{"json: malformed context: ", "msgpack: malformed context: "}},
 		{"evict-on-final", `"context":` + strings.Replace(final, `"type":"stored"`, `"type":"stored","parent_block_hash":9`, 1) + `,"envelope":null`, 2, []string{"json: events[0]: ", "msgpack: events[0]: "}},
+		{"evict-on-final", `"context":` + final + `,"workers":[{"id":7,"capabilities":["kv.retain"]}],"envelope":null,"dropped":["unsupported_action_type"]`, 2, nil},
+		{"evict-on-final", `"context":` + final + `,"workers":[{"id":7,"capabilities":["kv.evict"]}],"envelope":` + evict, 2, nil},
+		{"evict-on-final", `"context":` + final + `,"workers":[{"id":7,"capabilities":[""]}],"envelope":null`, 2, []string{"json: workers: worker 7: capabilities[0]", "msgpack: workers: "}},
 		{"kv-fetch", `"context":` + alone + `,"envelope":null`, 0, []string{"a context, and the guest is no policy"}},
 		{"evict-on-final", `"payload":{}`, 0, []string{"an envelope, and the guest is no handler"}},
 	} {

@@ -16,9 +16,8 @@ type Kit struct {
 	// Second, when it is not nil, is an engine that must agree with Engine on each call.
 	// Where a guest is not trusted neither is it, and the kit is used in a child process.
 	Second runtime.Engine
-	// Hosts are offered beside kvrt_fetch and kvrt_session, which are always those of a
-	// [Recorder]. Default: kvrt_worker without workers, kvrt_log, kvrt_clock and the stub
-	// of WASI.
+	// Hosts are offered beside kvrt_fetch, kvrt_session and kvrt_worker, which are always
+	// those of a [Recorder]. Default: kvrt_log, kvrt_clock and the stub of WASI.
 	Hosts []runtime.HostModule
 	// CheckParameters, when set, holds parameters against the schema in the manifest.
 	CheckParameters func(schema, parameters []byte) error
@@ -28,13 +27,14 @@ type Kit struct {
 func (k *Kit) Config(rec *Recorder) runtime.Config {
 	hosts := k.Hosts
 	if hosts == nil {
-		hosts = []runtime.HostModule{worker.NewHost(worker.New(worker.Config{})), log.Module{}, clock.Module{}, wasi.Module{}}
+		hosts = []runtime.HostModule{log.Module{}, clock.Module{}, wasi.Module{}}
 	}
-	own := []runtime.HostModule{rec, session.NewHost(&rec.Sessions, scope)}
+	rec.Workers = worker.New(worker.Config{})
+	own := []runtime.HostModule{rec, session.NewHost(&rec.Sessions, scope), worker.NewHost(rec.Workers)}
 	for _, h := range hosts {
-		if h.Name() != abi.ModuleSession {
+		if h.Name() != abi.ModuleSession && h.Name() != abi.ModuleWorker {
 			own = append(own, h)
 		}
 	}
-	return runtime.Config{Engine: k.Engine, Hosts: own, Log: rec.Log(), CheckParameters: k.CheckParameters}
+	return runtime.Config{Engine: k.Engine, Hosts: own, Log: rec.Log(), CheckParameters: k.CheckParameters, Capable: rec.Workers.Capable}
 }

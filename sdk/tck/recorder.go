@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/session"
+	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/runtime"
 )
 
 // Recorder is kvrt_fetch for a guest that is looked at. It costs what the real one costs
 // and refuses the same arguments, but takes every source, keeps no hint and remembers
-// what it was asked. It also has the sessions that kvrt_session tells of. The zero value
-// is ready; it is used by one goroutine at a time.
+// what it was asked. It also has the sessions and workers that kvrt_session and
+// kvrt_worker tell of. The zero value is ready; it is used by one goroutine at a time.
 type Recorder struct {
 	// Refuse, unless none, is what submit answers.
 	Refuse abi.Reason
@@ -25,6 +27,8 @@ type Recorder struct {
 	Lines []string
 	// Sessions are the lineage indexes; without one the index is off.
 	Sessions session.Set
+	// Workers is the catalogue, which a runtime's configuration makes.
+	Workers *worker.Catalogue
 }
 
 // scope: a policy asks about the sessions of its request's tenant and namespace.
@@ -64,7 +68,16 @@ type Finish struct {
 }
 
 // Reset forgets everything, and sets what submit answers.
-func (r *Recorder) Reset(refuse abi.Reason) { *r = Recorder{Refuse: refuse} }
+func (r *Recorder) Reset(refuse abi.Reason) {
+	if r.Workers != nil {
+		var all []hint.WorkerID
+		for _, w := range r.Workers.List() {
+			all = append(all, w.ID)
+		}
+		_ = r.Workers.Update(nil, all) // removing breaks no rule
+	}
+	*r = Recorder{Refuse: refuse, Workers: r.Workers}
+}
 
 // Submits are the hints that took effect.
 func (r *Recorder) Submits() []Submit {

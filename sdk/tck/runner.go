@@ -206,6 +206,9 @@ func (r *Runner) formulate(l *loaded, c *Case, format abi.Format, body []byte) (
 		l.rec.Sessions.Seed(x, func(event int, err error) { failures = append(failures, fmt.Sprintf("events[%d]: %v", event, err)) })
 		return nil
 	}}
+	if err := l.rec.Workers.Update(c.Workers, nil); err != nil {
+		return []string{"workers: " + err.Error()}
+	}
 	res := l.runtime.NewFormulation()
 	switch err := l.runtime.Formulate(context.Background(), &req, res); {
 	case err != nil:

@@ -29,7 +29,7 @@ func thereAndBack(t *testing.T, r *rig) {
 			r.wait(f)
 			r.same(to[size-n:], want[:n], "what came back")
 			r.same(to[:size-n], poison[:size-n], "what lies before it")
-			if o := f.Outcome(); o.Bytes != n || o.Copies != 1 || o.Spans != 1 {
+			if o := f.Outcome(); o.Bytes != n || o.Copies < 1 || o.Spans != 1 {
 				t.Errorf("outcome %+v of %d bytes", o, n)
 			}
 		}

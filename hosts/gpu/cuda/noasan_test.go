@@ -1,0 +1,5 @@
+//go:build cgo && linux && !asan
+
+package cuda
+
+var sanitize []string

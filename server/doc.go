@@ -8,11 +8,11 @@
 // for its whole life, dispatches inline, and allocates nothing per hint, or per routing
 // context.
 //
-// The admin API is HTTP with JSON on loopback; [Admin] is its Go client. It has no
-// authentication of its own: it refuses what a web page could make a browser send,
-// and listens beyond loopback only when told to.
+// The admin API is HTTP with JSON on loopback; ADMIN.md lists it, and [Admin] is its Go
+// client. It has no authentication of its own: it refuses what a web page could make a
+// browser send, and listens beyond loopback only when told to.
 //
 // A [Server] is handed what it serves: a runtime with its guests, a hint store, a fleet
-// of workers, a function that reloads the configuration, and an HTTP handler for metrics (package
-// metrics makes one).
+// of workers, a function that reloads the configuration, and an HTTP handler for metrics
+// (package metrics makes one).
 package server

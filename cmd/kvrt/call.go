@@ -32,7 +32,8 @@ used, its memory, its log lines and its effects.
 
   handle     INPUT is an envelope; every action that the guest takes is called in turn
   parse      INPUT is a document of the guest's dialect
-  formulate  INPUT is a routing context; no session and no worker is known
+  formulate  INPUT is a routing context; its events feed the lineage index, and no
+             worker is in the catalogue
 
 INPUT is a file, or standard input for - and when it is left out. MODULE is the path of
 a .wasm file, or embedded:NAME for a built-in guest.
@@ -46,6 +47,7 @@ that is refused with code 4.`,
 		Example: `  kvrt call embedded:kv-fetch handle envelope.json
   kvrt call guest.wasm handle -o text --fuel 1000 envelope.json
   kvrt call guest.wasm parse --parameters '{"strict":true}' document.json
+  kvrt call embedded:retain-session formulate context.json
   kvrt call guest.wasm handle envelope.json | jq .fuel`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			want := []string{"MODULE", "parse|handle|formulate", "INPUT"}
@@ -167,6 +169,7 @@ type caller struct {
 	solo      *runtime.Solo
 	rec       *tck.Recorder
 	start     runtime.Start
+	context   *hint.Context // of a policy's call
 	failed    []string // calls without an answer
 }
 
@@ -201,7 +204,7 @@ func (c *caller) formulate(format abi.Format, body []byte) error {
 	if err := x.Decode(format, body, hint.ContextOptions{}); err != nil {
 		return err
 	}
-	c.id = x.Identity()
+	c.id, c.context = x.Identity(), &x
 	return c.done(c.call(&told{Call: "formulate"}, x.Bytes(), 0, envelopeOf))
 }
 
@@ -268,6 +271,9 @@ func rewritten(f *hint.Frame, i int, block []byte) (json.RawMessage, error) {
 // call makes one call and writes what became of it.
 func (c *caller) call(t *told, frame []byte, pos uint32, made func(body []byte) (json.RawMessage, error)) error {
 	c.rec.Reset(abi.ReasonNone)
+	if c.context != nil {
+		c.rec.Sessions.Seed(c.context, func(i int, err error) { fmt.Fprintf(c.errs, "events[%d]: %v\n", i, err) })
+	}
 	res, err := c.solo.Call(c.ctx, runtime.SoloCall{Role: c.role, Frame: frame, Position: pos, Identity: c.id})
 	if err != nil {
 		return err

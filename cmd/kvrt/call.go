@@ -170,7 +170,7 @@ type caller struct {
 	rec       *tck.Recorder
 	start     runtime.Start
 	context   *hint.Context // of a policy's call
-	failed    []string // calls without an answer
+	failed    []string      // calls without an answer
 }
 
 func newCaller(cmd *cobra.Command, spec runtime.GuestSpec, role abi.Role, id hint.Identity) (*caller, error) {

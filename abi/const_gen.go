@@ -371,6 +371,28 @@ const (
 	LineageFlagAnchor LineageFlag = 1 // anchor is given
 )
 
+// Residency: Where the block store has a block.
+type Residency uint8
+
+const (
+	ResidencyAbsent  Residency = 0 // nowhere
+	ResidencyFilling Residency = 1 // nowhere yet: somebody is writing it
+	ResidencyDRAM    Residency = 2 // in host memory
+)
+
+// String returns the text that people and JSON see.
+func (v Residency) String() string {
+	switch v {
+	case ResidencyAbsent:
+		return "absent"
+	case ResidencyFilling:
+		return "filling"
+	case ResidencyDRAM:
+		return "dram"
+	}
+	return "unknown"
+}
+
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 const (
 	SizeSpan   = 8
@@ -576,6 +598,16 @@ const (
 	OffWorkerListWorkersCount = 0 // u32: one for each rank of each worker
 	OffWorkerListWorkers      = 4 // u32: offset of Worker[workers_count]
 	OffWorkerListZero         = 8 // u64: 0
+)
+
+// StoreClaim: What kvrt_store.retain is to claim, for a run of a list.
+const (
+	SizeStoreClaim        = 24
+	OffStoreClaimFrom     = 0  // u32: the first block, or token
+	OffStoreClaimTo       = 4  // u32: the one after the last, or 2^32-1: to the end
+	OffStoreClaimPriority = 8  // u32: at most 100; 0 takes the scope's claim back
+	OffStoreClaimZero     = 12 // u32: 0
+	OffStoreClaimTTLMs    = 16 // u64: ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
 )
 
 // The import modules: each is a capability that the operator grants.

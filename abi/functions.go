@@ -63,12 +63,15 @@ func functions() []Function {
 			Doc: "Writes a Worker of the catalogue; the buffer is its base, and what is known of one request only (matched_...) is absent. worker: a Node, its text an offset in memory. dp_rank -1: of a worker with ranks, what holds for all of them. Returns its length, or not_found."},
 		{Module: "kvrt_worker", Name: "list", Params: p("buf", "cap"), Result: I64, Fuel: 400, PerB: 8,
 			Doc: "Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length."},
-		{Module: "kvrt_store", Name: "residency", Params: p("hashes", "hashes_count", "buf", "cap"), Result: I64, Fuel: 200, PerB: 16, Draft: true,
-			Doc: "The tier of each block, one byte per hash."},
-		{Module: "kvrt_store", Name: "evict", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
-			Doc: "Evicts blocks where references and pins allow it."},
-		{Module: "kvrt_store", Name: "retain", Params: p("hashes", "hashes_count", "priority", "+ttl_ms"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
-			Doc: "Declares a priority for blocks."},
+		{Module: "kvrt_store", Name: "residency", Params: p("hashes", "hashes_count", "buf", "cap"), Result: I64, Fuel: 200, PerB: 256,
+			Doc: "Writes a Residency for each block, one byte each, as of this moment. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. " +
+				"Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks."},
+		{Module: "kvrt_store", Name: "evict", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
+			Doc: "Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does."},
+		{Module: "kvrt_store", Name: "retain", Params: p("hashes", "hashes_count", "claims", "claims_len", "scope", "scope_len"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
+			Doc: "Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. " +
+				"scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. " +
+				"What it claims for a block that the store does not have when it takes place is lost."},
 		{Module: "kvrt_gpu", Name: "info", Params: p("buf", "cap"), Result: I64, Fuel: 150, PerB: 8, Draft: true,
 			Doc: "Describes the device."},
 		{Module: "kvrt_gpu", Name: "prefetch", Params: p("hashes", "hashes_count", "flags"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,

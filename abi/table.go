@@ -249,6 +249,11 @@ func enums() []Enum {
 		{"LineageFlag", 32, true, "Flags of kvrt_session.lineage.", []EnumValue{
 			{"Anchor", "anchor", 1 << 0, "anchor is given"},
 		}},
+		{"Residency", 8, false, "Where the block store has a block.", []EnumValue{
+			{"Absent", "absent", 0, "nowhere"},
+			{"Filling", "filling", 1, "nowhere yet: somebody is writing it"},
+			{"DRAM", "dram", 2, "in host memory"},
+		}},
 	}
 }
 
@@ -308,5 +313,5 @@ func records() []Record {
 		{"FetchStatus", 32, "What kvrt_fetch.status writes.", []Field{
 			u32("state", 0, "FetchState"), u32("hashes", 4, "distinct block hashes of the live hint"),
 			u64("submitted_ns", 8, "when the first hint came, Unix ns"), u64("expires_ns", 16, "when it expires, Unix ns"), u32("has_source", 24, "0: local storage only"), u32("zero", 28, "0")}},
-	}, sessionRecords()...)
+	}, append(sessionRecords(), storeRecords()...)...)
 }

@@ -1,6 +1,7 @@
 """Vectors of what crosses besides frames: return values of exports, and calls of host functions."""
 
 import layout
+import store
 from layout import u64
 
 PAGE = 65536
@@ -195,6 +196,7 @@ def calls():
       after=[{"at": AT, "hex": bytes(32).hex(), "record": "FetchStatus", "value": none}], host={"request_id": "r-1", "fetch": none})  # fmt: skip
     lineages(v, dirty)
     workers(v, dirty)
+    store.vectors(v, runs, HASHES, dirty)
     return out
 
 

@@ -240,6 +240,10 @@ def block_node(v):
     return u64(int(v["hash"])) + u64(int(v["parent"])) + b"".join(u32(int(v[k])) for k in ("has_parent", "hash_kind", "frontiers", "children"))
 
 
+def store_claim(v):
+    return b"".join(u32(int(v[k])) for k in ("from", "to", "priority")) + u32(0) + u64(int(v["ttl_ms"]))
+
+
 def one_worker(v):
     b = Base(64)
     worker(b, 0, v)

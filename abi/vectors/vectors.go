@@ -112,6 +112,14 @@ type Host struct {
 	Tenant         string   // of the request
 	Lineage        *Lineage // nil: the index is off
 	Workers        []Worker // the catalogue
+	Store          *Store   // nil: there is no block store
+}
+
+// Store is what the block store knows: blocks that it has, blocks that somebody writes,
+// and what the request's engine said of it (BlockSize 0: nothing).
+type Store struct {
+	Blocks, Filling, Request []Uint
+	BlockSize                Int `json:"block_size"` // tokens
 }
 
 // Lineage is what the lineage index knows. Paths are in the order in which they were
@@ -161,6 +169,13 @@ type Effect struct {
 	}
 	Discard *struct{}
 	Finish  *struct{ Aborted bool }
+	Evict   *struct{ Hashes []Uint } // that are gone afterwards
+	Retain  *struct {
+		Claims []struct { // that blocks have afterwards
+			Hash     Uint
+			Priority Int
+		}
+	}
 }
 
 // Line is a line of the guest's log.

@@ -172,7 +172,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%s: %s.%s is not in the table, or a draft", c.Name, c.Module, c.Function)
 		case len(c.Args) != len(f.Params) || (c.Result == nil) != (f.Result == 0):
 			t.Errorf("%s: want the signature of %s.%s", c.Name, c.Module, c.Function)
-		case len(c.Effects) > 0 && (!f.Effect || *c.Result != 0):
+		case len(c.Effects) > 0 && (!f.Effect || *c.Result < 0):
 			t.Errorf("%s: an effect that is none", c.Name)
 		}
 		seen[c.Module+"."+c.Function] = true

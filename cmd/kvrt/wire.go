@@ -19,6 +19,7 @@ import (
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/log"
 	"github.com/kvrt/kvrt/hosts/session"
+	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/hosts/wasi"
 	"github.com/kvrt/kvrt/hosts/worker"
 	"github.com/kvrt/kvrt/policies"
@@ -38,16 +39,18 @@ type subsystems struct {
 	fetch    *fetch.Host
 	sessions *session.Set
 	workers  *worker.Catalogue
+	blocks   *store.Host
 }
 
-// nothingKept are subsystems that are empty: every index is off, no worker is known.
+// nothingKept are subsystems that are empty: every index is off, no worker is known, and
+// there is no block store.
 func nothingKept() subsystems {
-	return subsystems{sessions: &session.Set{}, workers: worker.New(worker.Config{})}
+	return subsystems{sessions: &session.Set{}, workers: worker.New(worker.Config{}), blocks: store.NewHost(nil, nil, nil)}
 }
 
 // modules are the capabilities that this program offers.
 func (s subsystems) modules() []runtime.HostModule {
-	return []runtime.HostModule{s.fetch, session.NewHost(s.sessions, sessionScope), worker.NewHost(s.workers), log.Module{}, clock.Module{}, wasi.Module{}}
+	return []runtime.HostModule{s.fetch, session.NewHost(s.sessions, sessionScope), worker.NewHost(s.workers), s.blocks, log.Module{}, clock.Module{}, wasi.Module{}}
 }
 
 // sessionScope: a policy asks about the sessions of its request's tenant and namespace.
@@ -96,7 +99,7 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 // wireDaemon builds a stack that follows the workers' events.
 func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
 	f := fleet.New(fleet.Config{Index: session.Config{MaxSessions: cfg.Lineage.MaxSessions, MaxNodes: cfg.Lineage.MaxNodes}, Log: log})
-	s := &stack{log: log, fleet: f, subsystems: subsystems{sessions: f.Sessions(), workers: f.Catalogue()}}
+	s := &stack{log: log, fleet: f, subsystems: subsystems{sessions: f.Sessions(), workers: f.Catalogue(), blocks: store.NewHost(nil, nil, nil)}}
 	put := workersOf(cfg)
 	if err := f.Check(put); err != nil {
 		return nil, workersProblem(cfg, put, err)

@@ -116,6 +116,11 @@ export const FETCH_STATE_FINISHED: u32 = 3; // finished or discarded a short whi
 // LineageFlag: Flags of kvrt_session.lineage.
 export const LINEAGE_FLAG_ANCHOR: u32 = 1; // anchor is given
 
+// Residency: Where the block store has a block.
+export const RESIDENCY_ABSENT: u8 = 0; // nowhere
+export const RESIDENCY_FILLING: u8 = 1; // nowhere yet: somebody is writing it
+export const RESIDENCY_DRAM: u8 = 2; // in host memory
+
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 export const SIZE_SPAN: usize = 8;
 export const OFF_SPAN_OFF: usize = 0; // u32: where it begins
@@ -289,6 +294,14 @@ export const OFF_WORKER_LIST_WORKERS_COUNT: usize = 0; // u32: one for each rank
 export const OFF_WORKER_LIST_WORKERS: usize = 4; // u32: offset of Worker[workers_count]
 export const OFF_WORKER_LIST_ZERO: usize = 8; // u64: 0
 
+// StoreClaim: What kvrt_store.retain is to claim, for a run of a list.
+export const SIZE_STORE_CLAIM: usize = 24;
+export const OFF_STORE_CLAIM_FROM: usize = 0; // u32: the first block, or token
+export const OFF_STORE_CLAIM_TO: usize = 4; // u32: the one after the last, or 2^32-1: to the end
+export const OFF_STORE_CLAIM_PRIORITY: usize = 8; // u32: at most 100; 0 takes the scope's claim back
+export const OFF_STORE_CLAIM_ZERO: usize = 12; // u32: 0
+export const OFF_STORE_CLAIM_TTL_MS: usize = 16; // u64: ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
+
 // 1 when a line of this Level would be kept, else 0.
 // @ts-ignore: decorator
 @external("kvrt_log", "enabled")
@@ -358,3 +371,18 @@ export declare function kvrt_worker_get(worker: usize, dp_rank: u32, buf: usize,
 // @ts-ignore: decorator
 @external("kvrt_worker", "list")
 export declare function kvrt_worker_list(buf: usize, cap: u32): i64;
+
+// Writes a Residency for each block, one byte each, as of this moment. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+// @ts-ignore: decorator
+@external("kvrt_store", "residency")
+export declare function kvrt_store_residency(hashes: usize, hashes_count: u32, buf: usize, cap: u32): i64;
+
+// Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does.
+// @ts-ignore: decorator
+@external("kvrt_store", "evict")
+export declare function kvrt_store_evict(hashes: usize, hashes_count: u32): i64;
+
+// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
+// @ts-ignore: decorator
+@external("kvrt_store", "retain")
+export declare function kvrt_store_retain(hashes: usize, hashes_count: u32, claims: usize, claims_len: u32, scope: usize, scope_len: u32): i64;

@@ -159,6 +159,13 @@ enum {
 /* LineageFlag: Flags of kvrt_session.lineage. */
 #define KVRT_LINEAGE_FLAG_ANCHOR UINT32_C(1) /* anchor is given */
 
+/* Residency: Where the block store has a block. */
+enum {
+	KVRT_RESIDENCY_ABSENT = 0, /* nowhere */
+	KVRT_RESIDENCY_FILLING = 1, /* nowhere yet: somebody is writing it */
+	KVRT_RESIDENCY_DRAM = 2, /* in host memory */
+};
+
 /* Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty. */
 typedef struct {
 	uint32_t off; /* 0: where it begins */
@@ -488,6 +495,21 @@ KVRT_ASSERT(offsetof(kvrt_worker_list_t, workers_count) == 0);
 KVRT_ASSERT(offsetof(kvrt_worker_list_t, workers) == 4);
 KVRT_ASSERT(offsetof(kvrt_worker_list_t, zero) == 8);
 
+/* StoreClaim: What kvrt_store.retain is to claim, for a run of a list. */
+typedef struct {
+	uint32_t from; /* 0: the first block, or token */
+	uint32_t to; /* 4: the one after the last, or 2^32-1: to the end */
+	uint32_t priority; /* 8: at most 100; 0 takes the scope's claim back */
+	uint32_t zero; /* 12: 0 */
+	uint64_t ttl_ms; /* 16: ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block */
+} kvrt_store_claim_t;
+KVRT_ASSERT(sizeof(kvrt_store_claim_t) == 24);
+KVRT_ASSERT(offsetof(kvrt_store_claim_t, from) == 0);
+KVRT_ASSERT(offsetof(kvrt_store_claim_t, to) == 4);
+KVRT_ASSERT(offsetof(kvrt_store_claim_t, priority) == 8);
+KVRT_ASSERT(offsetof(kvrt_store_claim_t, zero) == 12);
+KVRT_ASSERT(offsetof(kvrt_store_claim_t, ttl_ms) == 16);
+
 /* Host functions. An import is a capability that the operator grants. */
 
 /* 1 when a line of this Level would be kept, else 0. */
@@ -545,6 +567,18 @@ int64_t kvrt_worker_get(const kvrt_node_t *worker, uint32_t dp_rank, void *buf, 
 /* Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length. */
 KVRT_IMPORT("kvrt_worker", "list")
 int64_t kvrt_worker_list(void *buf, uint32_t cap);
+
+/* Writes a Residency for each block, one byte each, as of this moment. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks. */
+KVRT_IMPORT("kvrt_store", "residency")
+int64_t kvrt_store_residency(const uint64_t *hashes, uint32_t hashes_count, void *buf, uint32_t cap);
+
+/* Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does. */
+KVRT_IMPORT("kvrt_store", "evict")
+int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t hashes_count);
+
+/* Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost. */
+KVRT_IMPORT("kvrt_store", "retain")
+int64_t kvrt_store_retain(const uint64_t *hashes, uint32_t hashes_count, const void *claims, uint32_t claims_len, const void *scope, uint32_t scope_len);
 
 #ifdef __cplusplus
 }

@@ -174,6 +174,14 @@ pub const FETCH_STATE_FINISHED: u32 = 3;
 /// anchor is given
 pub const LINEAGE_FLAG_ANCHOR: u32 = 1;
 
+// Residency: Where the block store has a block.
+/// nowhere
+pub const RESIDENCY_ABSENT: u8 = 0;
+/// nowhere yet: somebody is writing it
+pub const RESIDENCY_FILLING: u8 = 1;
+/// in host memory
+pub const RESIDENCY_DRAM: u8 = 2;
+
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -727,6 +735,32 @@ pub const OFF_WORKER_LIST_WORKERS_COUNT: usize = 0;
 pub const OFF_WORKER_LIST_WORKERS: usize = 4;
 pub const OFF_WORKER_LIST_ZERO: usize = 8;
 
+/// What kvrt_store.retain is to claim, for a run of a list.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreClaim {
+    /// the first block, or token
+    pub from: u32,
+    /// the one after the last, or 2^32-1: to the end
+    pub to: u32,
+    /// at most 100; 0 takes the scope's claim back
+    pub priority: u32,
+    /// 0
+    pub zero: u32,
+    /// ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
+    pub ttl_ms: u64,
+}
+
+const _: () = assert!(core::mem::size_of::<StoreClaim>() == SIZE_STORE_CLAIM);
+
+// Size of StoreClaim and the offsets of its fields.
+pub const SIZE_STORE_CLAIM: usize = 24;
+pub const OFF_STORE_CLAIM_FROM: usize = 0;
+pub const OFF_STORE_CLAIM_TO: usize = 4;
+pub const OFF_STORE_CLAIM_PRIORITY: usize = 8;
+pub const OFF_STORE_CLAIM_ZERO: usize = 12;
+pub const OFF_STORE_CLAIM_TTL_MS: usize = 16;
+
 /// Host functions of the capability kvrt_log.
 #[cfg(target_arch = "wasm32")]
 pub mod log {
@@ -806,5 +840,22 @@ pub mod worker {
         /// Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length.
         #[link_name = "list"]
         pub fn list(buf: *mut u8, cap: u32) -> i64;
+    }
+}
+
+/// Host functions of the capability kvrt_store.
+#[cfg(target_arch = "wasm32")]
+pub mod store {
+    #[link(wasm_import_module = "kvrt_store")]
+    extern "C" {
+        /// Writes a Residency for each block, one byte each, as of this moment. hashes: u64\[hashes_count\] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+        #[link_name = "residency"]
+        pub fn residency(hashes: *const u64, hashes_count: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does.
+        #[link_name = "evict"]
+        pub fn evict(hashes: *const u64, hashes_count: u32) -> i64;
+        /// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
+        #[link_name = "retain"]
+        pub fn retain(hashes: *const u64, hashes_count: u32, claims: *const u8, claims_len: u32, scope: *const u8, scope_len: u32) -> i64;
     }
 }

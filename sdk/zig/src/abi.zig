@@ -174,6 +174,14 @@ pub const fetch_state_finished: u32 = 3;
 /// anchor is given
 pub const lineage_flag_anchor: u32 = 1;
 
+// Residency: Where the block store has a block.
+/// nowhere
+pub const residency_absent: u8 = 0;
+/// nowhere yet: somebody is writing it
+pub const residency_filling: u8 = 1;
+/// in host memory
+pub const residency_dram: u8 = 2;
+
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 pub const Span = extern struct {
     /// where it begins
@@ -676,6 +684,29 @@ pub const WorkerList = extern struct {
     }
 };
 
+/// What kvrt_store.retain is to claim, for a run of a list.
+pub const StoreClaim = extern struct {
+    /// the first block, or token
+    from: u32,
+    /// the one after the last, or 2^32-1: to the end
+    to: u32,
+    /// at most 100; 0 takes the scope's claim back
+    priority: u32,
+    /// 0
+    zero: u32,
+    /// ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
+    ttl_ms: u64,
+
+    comptime {
+        check(@sizeOf(StoreClaim) == 24);
+        check(@offsetOf(StoreClaim, "from") == 0);
+        check(@offsetOf(StoreClaim, "to") == 4);
+        check(@offsetOf(StoreClaim, "priority") == 8);
+        check(@offsetOf(StoreClaim, "zero") == 12);
+        check(@offsetOf(StoreClaim, "ttl_ms") == 16);
+    }
+};
+
 fn check(comptime ok: bool) void {
     if (!ok) @compileError("a record is not laid out as the ABI says");
 }
@@ -726,4 +757,14 @@ pub const worker = struct {
     pub extern "kvrt_worker" fn get(worker: *const Node, dp_rank: u32, buf: [*]u8, cap: u32) i64;
     /// Writes a WorkerList: the catalogue, one Worker for each rank, by id and rank. Returns its length.
     pub extern "kvrt_worker" fn list(buf: [*]u8, cap: u32) i64;
+};
+
+/// Host functions of the capability kvrt_store.
+pub const store = struct {
+    /// Writes a Residency for each block, one byte each, as of this moment. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+    pub extern "kvrt_store" fn residency(hashes: [*]const u64, hashes_count: u32, buf: [*]u8, cap: u32) i64;
+    /// Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does.
+    pub extern "kvrt_store" fn evict(hashes: [*]const u64, hashes_count: u32) i64;
+    /// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
+    pub extern "kvrt_store" fn retain(hashes: [*]const u64, hashes_count: u32, claims: ?[*]const u8, claims_len: u32, scope: ?[*]const u8, scope_len: u32) i64;
 };

@@ -1,0 +1,96 @@
+"""Vectors of kvrt_store: calls, and the effects that they leave."""
+
+import layout
+from layout import u64
+
+SIZE = 65536
+TO_END = (1 << 32) - 1
+DAY30 = 30 * 24 * 3600 * 1000
+
+
+def values(start, end, priority, ttl_ms=0):
+    return {"from": str(start), "to": str(end), "priority": str(priority), "ttl_ms": str(ttl_ms)}
+
+
+def claim(*args):
+    return layout.store_claim(values(*args))
+
+
+def vectors(v, runs, hashes, dirty):
+    module, at, buf = "kvrt_store", 2048, 8192
+    here, filling = hashes[:4], hashes[4]  # and the last one is nowhere
+    store = {"blocks": [str(h) for h in here], "filling": [str(filling)]}
+    described = {**store, "block_size": "16", "request": [str(h) for h in hashes]}
+    host, asked, without = ({"host": {"request_id": "r-1", **({} if s is None else {"store": s})}} for s in (store, described, None))
+    data = b"".join(u64(h) for h in hashes)
+    memory = runs((at, data))
+    n = len(hashes)
+    tiers = bytes([2, 2, 2, 2, 1, 0])
+
+    def after(b, where=buf):
+        return [{"at": where, "hex": b.hex()}]
+
+    def residency(name, what, args, result, wrote=(), given=host, memory=memory):
+        v("store-residency" + name, what, module, "residency", args, result, memory, wrote, **given)
+
+    residency("", "", [at, n, buf, n], n, after(tiers))
+    residency("-dirty", "only 32 bits count", [dirty | at, dirty | n, dirty | buf, dirty | n], n, after(tiers))
+    residency("-unaligned", "hashes may lie at any alignment", [at + 3, n, buf + 1, n], n, after(tiers, buf + 1), memory=runs((at + 3, data)))
+    residency("-over", "the answer may lie over the list", [at, n, at, n], n, after(tiers, at))
+    residency("-small", "nothing is written, the length comes back", [at, n, buf, n - 1], n)
+    residency("-larger", "what lies behind the answer is not touched", [at, 1, buf, 8], 1, after(b"\x02" + b"\xaa" * 7), memory=runs((at, data), (buf, b"\xaa" * 8)))
+    residency("-ask", "no buffer: the length comes back", [at, n, 0, 0], n)
+    residency("-request", "the blocks of the request", [0, 0, buf, n], n, after(tiers), given=asked)
+    residency("-request-unknown", "nobody described it", [0, 0, buf, n], -15)
+    residency("-none", "no block store", [at, n, buf, n], -17, given=without)
+    residency("-outside", "", [SIZE - 8, 2, buf, n], -4)
+    residency("-count-2-29", "2^29 hashes are 2^32 bytes", [at, 1 << 29, buf, n], -4)
+    residency("-buffer-outside", "", [at, n, SIZE - 1, 2], -4)
+    residency("-wraps", "offset + length wraps in 32 bits", [at, n, 0xFFFFFFFF, 2], -4)
+
+    def effect(name, what, function, args, result, wants, given=host, memory=memory, after=()):
+        v("store-" + name, what, module, function, args, result, memory, after, effects=wants, **given)
+
+    gone = [{"evict": {"hashes": [str(h) for h in here]}}]
+    effect("evict", "what is being filled, and what is not there, stays so", "evict", [at, n], 4, gone)
+    effect("evict-dirty", "only 32 bits count", "evict", [dirty | at, dirty | n], 4, gone)
+    effect("evict-twice", "a block that is named twice goes once", "evict", [at, 2], 2, [{"evict": {"hashes": [str(here[0])]}}], memory=runs((at, data[:8] * 2)))
+    effect("evict-request", "the blocks of the request", "evict", [0, 0], 4, gone, asked)
+    effect("evict-request-unknown", "nobody described it", "evict", [0, 0], -15, [])
+    effect("evict-none", "no block store", "evict", [at, n], -17, [], without)
+    effect("evict-outside", "", "evict", [SIZE - 8, 2], -4, [])
+
+    def kept(*pairs):
+        return [{"retain": {"claims": [{"hash": str(h), "priority": str(p)} for h, p in pairs]}}]
+
+    scope = b"scope-a"
+
+    def retain(name, what, claims, result, wants, args=(at, n), given=host, more=None, named=(0, 0), after=()):
+        data = b"".join(claims)
+        memory = runs((at, b"".join(u64(h) for h in hashes)), (4096, data), (5120, scope))
+        effect("retain" + name, what, "retain", [*args, *(more or (4096, len(data))), *named], result, wants, given, memory, after)
+
+    whole = (0, n, 50, 60000)
+    retain("", "", [claim(*whole)], 4, kept(*((h, 50) for h in [*here, filling])),
+           after=[{"at": 4096, "hex": claim(*whole).hex(), "record": "StoreClaim", "value": values(*whole)}])  # fmt: skip
+    retain("-scope", "", [claim(0, 1, 50)], 4, kept((here[0], 50)), named=(5120, len(scope)))
+    retain("-to-end", "", [claim(3, TO_END, 100, DAY30)], 4, kept((here[3], 100), (filling, 100)))
+    retain("-highest", "of two claims for a block the higher one counts", [claim(0, 2, 10), claim(1, 3, 20)], 4, kept((here[0], 10), (here[1], 20), (here[2], 20)))
+    retain("-0", "takes back what nobody has claimed", [claim(0, n, 0)], 4, kept())
+    retain("-no-claims", "", [], 4, kept())
+    retain("-past-list", "what the list does not have is not claimed", [claim(2, 1000, 7)], 4, kept((here[2], 7), (here[3], 7), (filling, 7)))
+    retain("-request", "from and to count tokens, and a block counts with any of its own", [claim(15, 33, 9)], 4, kept(*((h, 9) for h in here[:3])), (0, 0), asked)
+    retain("-request-unknown", "nobody described it", [claim(0, 16, 9)], -15, [], (0, 0))
+    retain("-dirty", "only 32 bits count", [claim(0, 1, 50)], 4, kept((here[0], 50)), (dirty | at, dirty | n), more=(dirty | 4096, dirty | 24), named=(dirty, dirty))
+    retain("-none", "no block store", [claim(0, n, 50)], -17, [], given=without)
+    retain("-priority", "more than 100", [claim(0, 1, 101)], -4, [])
+    retain("-ttl", "more than 30 days", [claim(0, 1, 1, DAY30 + 1)], -4, [])
+    retain("-ttl-high", "2^64-1 ms", [claim(0, 1, 1, (1 << 64) - 1)], -4, [])
+    retain("-empty", "a run has at least one block", [claim(1, 1, 1)], -4, [])
+    retain("-backwards", "", [claim(2, 1, 1)], -4, [])
+    retain("-second-bad", "all claims or none", [claim(0, 1, 1), claim(0, 1, 101)], -4, [])
+    retain("-129", "at most 128 claims", [claim(0, 1, 1)] * 129, -7, [])
+    retain("-ragged", "no multiple of 24 bytes", [claim(0, 1, 1)], -4, [], more=(4096, 23))
+    retain("-claims-outside", "", [claim(0, 1, 1)], -4, [], more=(SIZE - 8, 24))
+    retain("-scope-outside", "", [claim(0, 1, 1)], -4, [], named=(SIZE - 1, 2))
+    retain("-hashes-outside", "", [claim(0, 1, 1)], -4, [], args=(SIZE - 8, 2))

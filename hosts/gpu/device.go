@@ -70,7 +70,8 @@ func (d *Device) Lost() error {
 // note keeps an error that means the end of the device.
 func (d *Device) note(err error) error {
 	if err != nil && errors.Is(err, ErrLost) {
-		d.lost.CompareAndSwap(nil, &err)
+		why := err // here, so that nothing is allocated when all is well
+		d.lost.CompareAndSwap(nil, &why)
 	}
 	return err
 }

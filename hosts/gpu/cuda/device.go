@@ -235,8 +235,10 @@ func (d *Device) Close() error {
 	d.mu.Unlock()
 	<-d.polling
 	var errs []error
-	for _, e := range d.events {
-		errs = append(errs, d.failure("cuEventDestroy", C.kv_cuda_event_end(d.cuda, C.uintptr_t(e))))
+	if d.lost == nil {
+		for _, e := range d.events {
+			errs = append(errs, d.failure("cuEventDestroy", C.kv_cuda_event_end(d.cuda, C.uintptr_t(e))))
+		}
 	}
 	errs = append(errs, d.failure("cuDevicePrimaryCtxRelease", C.kv_cuda_stop(d.cuda)))
 	if d.lost != nil {

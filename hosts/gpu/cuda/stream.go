@@ -163,12 +163,16 @@ func (s *stream) eventOf(seq uint64) uintptr {
 	return s.at(int(seq - s.at(0).seq)).event
 }
 
-// Close ends the stream.
+// Close ends the stream. One of a lost device goes with its context.
 func (s *stream) Close() error {
 	d := s.dev
 	d.mu.Lock()
 	d.streams = slices.DeleteFunc(d.streams, func(o *stream) bool { return o == s })
+	lost := d.lost
 	d.mu.Unlock()
+	if lost != nil {
+		return nil
+	}
 	return d.failure("cuStreamDestroy", C.kv_cuda_stream_end(d.cuda, C.uintptr_t(s.id)))
 }
 

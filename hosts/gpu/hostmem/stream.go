@@ -220,7 +220,8 @@ func (j *job) run() {
 			err = err2
 		}
 		if err != nil {
-			j.err.CompareAndSwap(nil, &err)
+			first := err // here, so that nothing is allocated when all is well
+			j.err.CompareAndSwap(nil, &first)
 			continue
 		}
 		copy(to, from)

@@ -20,6 +20,12 @@ var modern, old *fakecuda.Fake
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if code := check(); code >= 0 {
+		return code
+	}
+	if mode := os.Getenv(checkEnv); mode != "" && mode != "fake" {
+		return m.Run() // a machine for this may have no compiler
+	}
 	dir, err := os.MkdirTemp("", "fakecuda")
 	if err == nil {
 		defer os.RemoveAll(dir)
@@ -31,9 +37,6 @@ func run(m *testing.M) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
-	}
-	if code := check(); code >= 0 {
-		return code
 	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -100,7 +101,8 @@ func load(path string) (*C.kv_cuda, string) {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	var why [512]C.char
-	return C.kv_cuda_load(name, &why[0], C.size_t(len(why))), C.GoString(&why[0])
+	cuda := C.kv_cuda_load(name, &why[0], C.size_t(len(why)))
+	return cuda, strings.TrimPrefix(C.GoString(&why[0]), path+": ")
 }
 
 // Info describes the GPU.

@@ -131,12 +131,12 @@ func TestContextOfThread(t *testing.T) {
 }
 
 // TestRefusedBatchCall: a driver that has the call and refuses it is copied with one by
-// one, which is remembered.
+// one. That is remembered, of copies that are called invalid after some in a row.
 func TestRefusedBatchCall(t *testing.T) {
-	for _, code := range []int{1, 500, 801} {
+	for code, first := range map[int]int{1: 8, 500: 1, 801: 1} {
 		p := newPair(t, &drivers[3], 4096)
-		modern.Do("reject %d", code)
-		for range 2 {
+		submit := func() {
+			t.Helper()
 			f, err := p.q.Submit(p.spans(8), gpu.After{})
 			if err == nil {
 				err = f.Wait(t.Context())
@@ -146,11 +146,30 @@ func TestRefusedBatchCall(t *testing.T) {
 			}
 			p.right(t, 8)
 		}
-		if got := p.driver.Copying(); got != "a loop" {
-			t.Errorf("copies by %s", got)
+		for i := range first {
+			if i == first-1 && code == 1 { // one that works in between: the count starts again
+				modern.Do("reject 0")
+				submit()
+				modern.Do("reject 1")
+				for range first - 1 {
+					submit()
+				}
+			}
+			if got := p.driver.Copying(); got == "a loop" {
+				t.Errorf("code %d: a loop after %d", code, i)
+			}
+			modern.Do("reject %d", code)
+			submit()
 		}
-		if got := modern.Do("copies"); got != "0 batches, 16 singles" {
-			t.Error(got)
+		before := modern.Do("calls")
+		if got := p.driver.Copying(); got != "a loop" {
+			t.Errorf("code %d: copies by %s, after %s calls", code, got, before)
+		}
+		modern.Do("reject 0")
+		was := modern.Do("copies")
+		submit()
+		if now := modern.Do("copies"); strings.Fields(now)[0] != strings.Fields(was)[0] {
+			t.Errorf("code %d: %s, then %s", code, was, now)
 		}
 		p.close(t)
 	}

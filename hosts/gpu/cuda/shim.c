@@ -15,6 +15,7 @@ typedef void *context, *stream, *event;
 typedef uint64_t devptr;
 
 enum { OK = 0, INVALID_VALUE = 1, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
+enum { REFUSALS = 8 };
 enum { STREAM_NON_BLOCKING = 1, EVENT_DISABLE_TIMING = 2 };
 
 // Attributes of the copies of a batch. ORDER_STREAM: a source is read when the stream has
@@ -35,7 +36,8 @@ typedef result (*batch13)(devptr *, devptr *, size_t *, size_t, attributes *, si
 struct kv_cuda {
 	void *lib;
 	context ctx;
-	int device, version, loop;
+	int device, version;
+	int loop, refused; // no batches any more; batches in a row that were called invalid
 	uint64_t memory;
 	char name[256];
 
@@ -260,18 +262,22 @@ static result batch(kv_cuda *d, stream s, uint64_t *dst, uint64_t *src, uint64_t
 
 // copies copies by one call where that is worth it. A batch that is refused in a way that
 // may mean "not here" is tried one by one, which does no harm where a part was taken:
-// copies of a batch do not depend on each other. Only when that works is it remembered.
+// copies of a batch do not depend on each other. When that works it is remembered: at once
+// if the driver says that it has no such call, and after some refusals in a row if it calls
+// the copies invalid, which may be true of one kind of memory only.
 static result copies(kv_cuda *d, stream s, uint64_t *dst, uint64_t *src, uint64_t *size, size_t n, int64_t *bad) {
 	if (n < 2 || kv_cuda_batch(d) == 0)
 		return loop(d, s, dst, src, size, n, bad);
 	result r = batch(d, s, dst, src, size, n, bad);
+	if (r == OK)
+		__atomic_store_n(&d->refused, 0, __ATOMIC_RELAXED);
 	if (r != INVALID_VALUE && r != NOT_SUPPORTED && r != NOT_FOUND)
 		return r;
 	*bad = -1;
-	r = loop(d, s, dst, src, size, n, bad);
-	if (r == OK)
+	result l = loop(d, s, dst, src, size, n, bad);
+	if (l == OK && (r != INVALID_VALUE || __atomic_add_fetch(&d->refused, 1, __ATOMIC_RELAXED) >= REFUSALS))
 		__atomic_store_n(&d->loop, 1, __ATOMIC_RELAXED);
-	return r;
+	return l;
 }
 
 kv_submitted kv_cuda_submit(kv_cuda *d, uintptr_t s, uintptr_t e, const uintptr_t *waits, size_t nwaits,

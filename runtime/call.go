@@ -30,6 +30,7 @@ type Call struct {
 	budget   int64         // fuel that the call began with
 	left     int64         // of it, while a host function runs: the guest's counter is behind
 
+	began      int64 // in the runtime's monotonic ns
 	wall, mono int64
 	logLines   int
 	logBytes   int
@@ -70,7 +71,7 @@ func NewCall(cfg CallConfig) *Call {
 	}
 	limits := cfg.Limits.withDefaults(0, 0)
 	c := newCall(&Runtime{log: cfg.Log, started: time.Now(), cfg: Config{Patience: defaultPatience}}, cfg.Guest, &limits, nil)
-	c.begin(cfg.Identity, 0)
+	c.beginAt(0, &cfg.Identity, 0)
 	c.context = cfg.Context
 	c.wall, c.mono = cfg.Wall, cfg.Monotonic
 	return c
@@ -89,8 +90,11 @@ func (c *Call) Settle(accepted bool) (abi.Reason, string) {
 }
 
 // begin resets what belongs to one call, and fuels the guest for it.
-func (c *Call) begin(id hint.Identity, fuel uint64) {
-	c.identity, c.context = id, nil
+func (c *Call) begin(id hint.Identity, fuel uint64) { c.beginAt(c.runtime.nanos(), &id, fuel) }
+
+// beginAt is begin for who has read the runtime's monotonic clock a short while ago.
+func (c *Call) beginAt(now int64, id *hint.Identity, fuel uint64) {
+	c.identity, c.context, c.began = *id, nil, now
 	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, nil
 	if c.budget = int64(fuel); c.wasm != nil {
 		c.wasm.SetFuel(c.budget)
@@ -108,6 +112,9 @@ func (c *Call) Identity() hint.Identity { return c.identity }
 // Context is the routing context that the call formulates for; nil in every other role.
 // It holds for the length of the call.
 func (c *Call) Context() abi.ContextFrame { return c.context }
+
+// Began is when the call began. It costs no reading of a clock.
+func (c *Call) Began() time.Time { return c.runtime.started.Add(time.Duration(c.began)) }
 
 // Now is the wall clock in ns since 1970, the same throughout one call.
 func (c *Call) Now() int64 {

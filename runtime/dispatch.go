@@ -154,7 +154,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 			}
 			frame := res.guestFrame(s.inst)
 			if len(frame) > int(s.inst.size) { // the guest is asked for room
-				s.inst.call.begin(req.Identity, g.limits.Fuel)
+				s.inst.call.beginAt(res.clock, &req.Identity, g.limits.Fuel)
 			}
 			if err := s.inst.write(frame); err != nil {
 				failed := s
@@ -185,7 +185,7 @@ func (r *Runtime) handleGroup(req *Request, res *Response, gr group) error {
 func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hint.Result, pos uint32) error {
 	call := s.inst.call
 	out.Guest = g.spec.Name
-	call.begin(req.Identity, g.limits.Fuel)
+	call.beginAt(res.clock, &req.Identity, g.limits.Fuel)
 	ret, err := s.inst.run(ExportHandle, pos)
 	out.Fuel = call.used()
 	if err == nil && call.fatal == nil {

@@ -165,7 +165,8 @@ func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulati
 		}
 	}()
 	call := s.inst.call
-	call.begin(res.Context.Identity(), g.limits.FormulateFuel)
+	id := res.Context.Identity()
+	call.beginAt(res.clock, &id, g.limits.FormulateFuel)
 	call.context = res.Context.Frame()
 	var ret int64
 	err := s.inst.write(res.Context.Bytes())

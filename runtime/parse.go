@@ -59,7 +59,7 @@ func (r *Runtime) parse(g *guest, s *slot, format abi.Format, req *Request, res 
 
 	res.clock = r.nanos()
 	in, out := s.inst, hint.Result{Guest: g.spec.Name}
-	in.call.begin(req.Identity, g.limits.ParseFuel)
+	in.call.beginAt(res.clock, &req.Identity, g.limits.ParseFuel)
 	var ret int64
 	if err = in.write(res.scratch); err == nil {
 		ret, err = in.run(ExportParse, 0)

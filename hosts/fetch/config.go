@@ -63,8 +63,12 @@ func (c *Config) setDefaults() {
 	c.MaxHashes = min(c.MaxHashes, hashLimit)
 	c.Shards = 1 << bits.Len(uint(min(c.Shards, maxShards)-1))
 	if c.Now == nil {
-		start := time.Now()
-		wall := start.UnixNano()
-		c.Now = func() int64 { return wall + int64(time.Since(start)) }
+		c.Now = clockSince(time.Now())
 	}
+}
+
+// clockSince is the default clock.
+func clockSince(started time.Time) func() int64 {
+	wall := started.UnixNano()
+	return func() int64 { return wall + int64(time.Since(started)) }
 }

@@ -102,11 +102,13 @@ func (h *Host) prepare(c *runtime.Call, mem []byte, source, sourceLen, hashes, c
 	return handOver(c, p, reason, detail)
 }
 
-// handOver leaves an effect to the call, or the refusal of one.
+// handOver leaves an effect to the call, or the refusal of one. What takes place does so
+// at the time when the call began, which costs no reading of a clock.
 func handOver(c *runtime.Call, p *Pending, reason abi.Reason, detail string) int32 {
 	if p == nil {
 		return c.Refuse(reason, detail)
 	}
+	p.now = p.store.at(c.Began())
 	if !c.Defer(p) {
 		p.Drop()
 		return c.Refuse(abi.ReasonLimitExceeded, "one call has one effect")

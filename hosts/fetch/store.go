@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -17,9 +18,10 @@ type Store struct {
 	cfg           Config
 	seed          maphash.Seed
 	secret        secret
-	preparedLimit int  // bytes of hints that a shard lets wait for a verdict
-	tombs         int  // that a shard keeps
-	shift         uint // the top bits of a hash pick the shard
+	preparedLimit int       // bytes of hints that a shard lets wait for a verdict
+	tombs         int       // that a shard keeps
+	started       time.Time // of the default clock; zero: Config.Now is another one
+	shift         uint      // the top bits of a hash pick the shard
 	shards        []shard
 
 	entries budget // hints
@@ -38,13 +40,19 @@ func (f *Fault) Error() string { return "fetch hint store: " + f.What }
 
 // New makes an empty store.
 func New(cfg Config) *Store {
+	var started time.Time
+	if cfg.Now == nil {
+		started = time.Now()
+		cfg.Now = clockSince(started)
+	}
 	cfg.setDefaults()
 	s := &Store{
-		cfg:    cfg,
-		seed:   maphash.MakeSeed(),
-		secret: secret{rand.Uint64(), rand.Uint64() | 1},
-		shift:  uint(64 - bits.TrailingZeros(uint(cfg.Shards))),
-		shards: make([]shard, cfg.Shards),
+		cfg:     cfg,
+		started: started,
+		seed:    maphash.MakeSeed(),
+		secret:  secret{rand.Uint64(), rand.Uint64() | 1},
+		shift:   uint(64 - bits.TrailingZeros(uint(cfg.Shards))),
+		shards:  make([]shard, cfg.Shards),
 
 		entries: newBudget(int64(cfg.MaxEntries), 64, cfg.Shards),
 		bytes:   newBudget(cfg.MaxBytes, 64<<10, cfg.Shards),
@@ -58,6 +66,14 @@ func New(cfg Config) *Store {
 		s.shards[i].sets.limit = poolBytes / cfg.Shards
 	}
 	return s
+}
+
+// at is what the default clock showed at t, without reading it, and 0 of another clock.
+func (s *Store) at(t time.Time) int64 {
+	if s.started.IsZero() {
+		return 0
+	}
+	return s.started.UnixNano() + int64(t.Sub(s.started))
 }
 
 // locate is maphash.Comparable in a third of its time.

@@ -502,6 +502,18 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
+// TestAt: the default clock at another reading of the machine's is the same clock.
+func TestAt(t *testing.T) {
+	s := New(Config{})
+	before, at, after := s.cfg.Now(), s.at(time.Now()), s.cfg.Now()
+	if at < before || at > after {
+		t.Errorf("%d is not in [%d, %d]", at, before, after)
+	}
+	if at := New(Config{Now: fast()}).at(time.Now()); at != 0 {
+		t.Errorf("another clock showed %d without being read", at)
+	}
+}
+
 func TestClasses(t *testing.T) {
 	for _, c := range []struct{ hashes, class int }{{1, 0}, {8, 0}, {9, 1}, {16, 1}, {17, 2}, {1024, 7}, {1025, 8}, {131072, 14}, {hashLimit, numClasses - 1}} {
 		if got := classOf(c.hashes); got != c.class || sizeOf(got) < 8*c.hashes {

@@ -22,7 +22,8 @@ type Pending struct {
 	noRetain bool
 	ready    bool // neither committed nor dropped yet; under the shard's lock
 	count    uint32
-	size     int // bytes that it counts for while it waits
+	size     int   // bytes that it counts for while it waits
+	now      int64 // when the commit takes place; 0: when it is made
 	source   Source
 	hashes   *buf[byte] // nil when there is nothing to store
 	next     *Pending   // on the free list
@@ -99,7 +100,7 @@ func (s *Store) prepare(id *hint.Identity, op state, class int) (*Pending, abi.R
 	if b == nil && class >= 0 {
 		b = newHashes(class)
 	}
-	p.hash, p.op, p.size, p.hashes = hash, op, size, b
+	p.hash, p.op, p.size, p.now, p.hashes = hash, op, size, 0, b
 	p.key = append(append(p.key[:0], id.Engine...), id.RequestID...)
 	p.id.Engine, p.id.RequestID = view(p.key[:len(id.Engine)]), view(p.key[len(id.Engine):])
 	p.id.DPRank, p.id.Attempt, p.id.Leg = id.DPRank, id.Attempt, id.Leg
@@ -117,7 +118,10 @@ func (s *Store) refuse(format string, args ...any) (*Pending, abi.Reason, string
 // Commit carries the effect out, or says why it cannot be.
 func (p *Pending) Commit() (abi.Reason, string) {
 	s, sh := p.store, p.shard
-	now := s.cfg.Now()
+	now := p.now
+	if now == 0 {
+		now = s.cfg.Now()
+	}
 	reason, detail := s.commit(sh, p, now, false)
 	if reason == abi.ReasonLimitExceeded {
 		s.reclaim(now)

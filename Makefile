@@ -20,6 +20,7 @@ test: guests-check python ## every test with the race detector; rebuilds and com
 
 check: lint guests-check cross build ## what CI adds to test; ends with a clean git tree
 	go test ./internal/... ./abi/...
+	scripts/asan.sh
 	scripts/run.sh --once
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "check: commit, ignore or remove these files"; exit 1; }
 

@@ -26,11 +26,11 @@ type Config struct {
 	Formulate    Formulate
 	Workers      []Worker
 	Lineage      Lineage
+	Store        Store
 
 	// The keys below are read and checked but have no effect in this version; see Unused.
 
-	Store Store
-	GPU   GPU
+	GPU GPU
 
 	file string
 	root *node // what was read; nil for Default
@@ -225,7 +225,10 @@ type Supply struct {
 
 // Store configures the block store.
 type Store struct {
-	Capacity Size // 0: not set
+	Capacity   Size   // memory of all blocks; 0: there is no store
+	BlockBytes []Size // sizes of slots, with an equal part of the capacity each
+	Checksum   bool   // have a checksum made of each block
+	HugePages  bool   // where the machine has some
 }
 
 // GPU configures the device.
@@ -302,7 +305,6 @@ func (c *Config) Unused() []string {
 			out = append(out, key+": "+reason)
 		}
 	}
-	say("store", c.Store != Store{}, "checked, but this version has no block store")
 	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
 	return out
 }

@@ -31,6 +31,7 @@ func TestDefaults(t *testing.T) {
 			MaxHashes:      131072,
 		},
 		Formulate:      Formulate{KVFetch: "one", KVRetain: "any"},
+		Store:          Store{BlockBytes: []Size{1 << 20}, Checksum: true},
 		RequestHints:   "keep",
 		ForwardUnknown: "keep",
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},
@@ -139,16 +140,16 @@ func TestUnused(t *testing.T) {
 		}
 		return keys
 	}
-	all := []string{"store", "gpu"}
+	all := []string{"gpu"}
 	if got := keys(mustParse(t, "gpu: {}\nstore: {}")); !slices.Equal(got, all) {
 		t.Errorf("set but empty: %q", got)
 	}
 	c := Default()
-	c.Store.Capacity, c.GPU.Device = 1, DeviceAuto
+	c.GPU.Device = DeviceAuto
 	if got := keys(c); !slices.Equal(got, all) {
 		t.Errorf("set by hand: %q", got)
 	}
-	if got := keys(mustParse(t, "request_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}\nworkers: [{id: 1, capabilities: [], ranks: [{events: 'tcp://h:1'}]}]")); got != nil {
+	if got := keys(mustParse(t, "store: {capacity: 1GiB}\nrequest_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}\nworkers: [{id: 1, capabilities: [], ranks: [{events: 'tcp://h:1'}]}]")); got != nil {
 		t.Errorf("what has an effect: %q", got)
 	}
 	if got := keys(mustParse(t, "gpu: {device: cuda}")); !slices.Equal(got, []string{"gpu"}) {

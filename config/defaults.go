@@ -29,6 +29,7 @@ func Default() *Config {
 			MaxEntries:     1 << 16,
 			MaxHashes:      1 << 17,
 		},
+		Store:          Store{BlockBytes: []Size{1 << 20}, Checksum: true},
 		Formulate:      Formulate{KVFetch: FetchOne, KVRetain: RetainAny},
 		RequestHints:   HintsKeep,
 		ForwardUnknown: UnknownKeep,

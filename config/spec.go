@@ -32,11 +32,8 @@ func spec() object[Config] {
 			func(c *Config) *Formulate { return &c.Formulate }, formulate()),
 		key("fetch", "The request hint store behind kv.fetch.",
 			func(c *Config) *Fetch { return &c.Fetch }, fetch()),
-		key("store", "The block store. No effect in this version.",
-			func(c *Config) *Store { return &c.Store }, object[Store]{fields: []field[Store]{
-				opt("capacity", "Bytes of host memory for blocks, such as 1GiB.",
-					func(s *Store) *Size { return &s.Capacity }, size{1, maxSize, 1}),
-			}}),
+		key("store", "The block store.",
+			func(c *Config) *Store { return &c.Store }, blockStore()),
 		key("gpu", "The device that blocks are copied to and from. No effect in this version.",
 			func(c *Config) *GPU { return &c.GPU }, object[GPU]{fields: []field[GPU]{
 				opt("device", "auto takes CUDA where it is present, else host memory.",
@@ -161,6 +158,36 @@ func fetch() object[Fetch] {
 			func(f *Fetch) *int { return &f.MaxHashes }, whole[int]{1, 1 << 28}),
 	}}
 }
+
+func blockStore() object[Store] {
+	return object[Store]{
+		fields: []field[Store]{
+			opt("capacity", "Bytes of host memory for blocks, such as 1GiB, taken when the daemon starts. Default: none, and no block store.",
+				func(s *Store) *Size { return &s.Capacity }, size{1, maxSize, 1}),
+			key("block_bytes", "Sizes of slots. A block goes into the smallest that hold it, and each size has an equal part of the capacity. At least one.",
+				func(s *Store) *[]Size { return &s.BlockBytes }, many[Size]{item: size{4 << 10, 1 << 30, 4 << 10}, what: "size", identity: sizeIdentity}),
+			key("checksum", "Whether a CRC32C is made of each block that is stored.",
+				func(s *Store) *bool { return &s.Checksum }, yesNo{}),
+			opt("huge_pages", "Whether to use pages of 2 MiB, where the machine has reserved some.",
+				func(s *Store) *bool { return &s.HugePages }, yesNo{}),
+		},
+		check: func(r *reader, n *node, at *path, s *Store) {
+			if v := n.child("block_bytes"); v != nil && len(s.BlockBytes) == 0 {
+				r.add(v.line, v.col, at.under("block_bytes"), "needs at least one size")
+			}
+			for _, b := range s.BlockBytes {
+				v := n.child("capacity")
+				if v == nil || s.Capacity == 0 || s.Capacity/Size(len(s.BlockBytes)) >= b {
+					continue
+				}
+				r.add(v.line, v.col, at.under("capacity"), "%s, in equal parts for each of %d sizes of blocks, has no room for a block of %s", s.Capacity, len(s.BlockBytes), b)
+				return
+			}
+		},
+	}
+}
+
+func sizeIdentity(s *Size) (id, key string) { return s.String(), "" }
 
 func compile() object[Compile] {
 	return object[Compile]{fields: []field[Compile]{

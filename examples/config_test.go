@@ -42,8 +42,8 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(cfg.Unused()); n != 2 {
-		t.Errorf("%d of 2 keys: %q", n, cfg.Unused())
+	if n := len(cfg.Unused()); n != 1 {
+		t.Errorf("%d of 1 key: %q", n, cfg.Unused())
 	}
 }
 

@@ -24,6 +24,7 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 	st.Ready = len(st.NotReady) == 0
 	st.Formulations = o.runtime.Formulations
 	s.fleetStatus(&st)
+	st.Store = blocksStatus(s.cfg.Blocks)
 	w.Header().Set("ETag", etag(st.Generation))
 	writeJSON(w, http.StatusOK, st)
 }

@@ -42,6 +42,8 @@ type Config struct {
 	// Fleet is the workers and their KV events. Without one there are none. The server
 	// does not close it.
 	Fleet *fleet.Fleet
+	// Blocks is the block store. Without one there is none. The server does not close it.
+	Blocks Blocks
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string
@@ -283,6 +285,9 @@ func (s *Server) SocketPath() string { return s.cfg.Socket }
 
 // Runtime is what the server dispatches to.
 func (s *Server) Runtime() *runtime.Runtime { return s.cfg.Runtime }
+
+// Blocks is what the server was given; nil without a block store.
+func (s *Server) Blocks() Blocks { return s.cfg.Blocks }
 
 // Fleet is what the server was given.
 func (s *Server) Fleet() *fleet.Fleet { return s.cfg.Fleet }

@@ -34,6 +34,7 @@ type StatusReport struct {
 	Workers      int             `json:"workers"`
 	Feeds        []FeedStatus    `json:"feeds"`
 	Lineage      []LineageStatus `json:"lineage"` // by namespace; one without feeds has none
+	Store        *BlocksStatus   `json:"store,omitempty"`
 }
 
 // GuestMemory is what the instances of all guests may come to and what those that are

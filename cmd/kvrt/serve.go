@@ -153,6 +153,9 @@ func (d *daemon) server() (*server.Server, error) {
 		Pprof: d.flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: d.log,
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
 	}
+	if b := d.blocks.Store(); b != nil {
+		sc.Blocks = b
+	}
 	if d.file != "" {
 		sc.Reload = d.reload
 	}
@@ -197,6 +200,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("request_hints", old.RequestHints != cfg.RequestHints)
 	say("formulate", targetOf(old) != targetOf(cfg))
 	say("lineage", old.Lineage != cfg.Lineage)
+	say("store", !reflect.DeepEqual(old.Store, cfg.Store))
 	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)
@@ -219,6 +223,9 @@ func (d *daemon) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 			d.store.Sweep()
+			if b := d.blocks.Store(); b != nil {
+				b.Sweep()
+			}
 		}
 	}
 }
@@ -232,6 +239,9 @@ func (d *daemon) stop(srv *server.Server, drain time.Duration) error {
 	}
 	if err := d.runtime.Close(ctx); err != nil {
 		d.log.Warn("stopped with calls in flight", "error", err)
+	}
+	if err := closeBlocks(d.blocks); err != nil {
+		d.log.Warn("stopped with blocks in use", "error", err)
 	}
 	d.log.Info("stopped")
 	return nil

@@ -57,6 +57,11 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("admin", "%s", cell(s.Admin))
 	line("connections", "%d", s.Connections)
 	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
+	if b := s.Store; b != nil {
+		for _, p := range b.Pools {
+			line("block store", "blocks of %d bytes: %d published, %d of %d slots free (%s)", p.BlockBytes, p.Published, p.Free, p.Slots, cell(b.Backing))
+		}
+	}
 	line("generation", "%d, after %d changes and %d refused", s.Generation, s.Swaps, s.Refused)
 	line("envelopes", "%d, %d of them malformed", s.Dispatches, s.Malformed)
 	line("routing contexts", "%d", s.Formulations)

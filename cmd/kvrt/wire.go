@@ -99,13 +99,17 @@ func wire(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, er
 // wireDaemon builds a stack that follows the workers' events.
 func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*stack, error) {
 	f := fleet.New(fleet.Config{Index: session.Config{MaxSessions: cfg.Lineage.MaxSessions, MaxNodes: cfg.Lineage.MaxNodes}, Log: log})
-	s := &stack{log: log, fleet: f, subsystems: subsystems{sessions: f.Sessions(), workers: f.Catalogue(), blocks: store.NewHost(nil, nil, nil)}}
+	s := &stack{log: log, fleet: f, subsystems: subsystems{sessions: f.Sessions(), workers: f.Catalogue()}}
 	put := workersOf(cfg)
 	if err := f.Check(put); err != nil {
 		return nil, workersProblem(cfg, put, err)
 	}
-	if err := s.build(ctx, cfg); err != nil {
+	var err error
+	if s.blocks, err = newBlocks(cfg); err != nil {
 		return nil, err
+	}
+	if err := s.build(ctx, cfg); err != nil {
+		return nil, errors.Join(err, closeBlocks(s.blocks))
 	}
 	return s, f.Reconcile(put) // last: feeds start
 }

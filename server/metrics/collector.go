@@ -22,6 +22,7 @@ type collector struct {
 	store  hintStore // nil without one
 	descs  descs
 	fleet  fleetDescs
+	blocks blockDescs
 
 	mu      sync.Mutex // guards what follows, and orders looks at the runtime
 	runtime runtime.RuntimeStats
@@ -37,7 +38,7 @@ type totals struct {
 }
 
 func newCollector(s *server.Server) *collector {
-	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), guests: map[string]*totals{}}
+	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), blocks: newBlockDescs(), guests: map[string]*totals{}}
 	c.store, _ = s.Store().(hintStore)
 	return c
 }
@@ -48,6 +49,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	for _, d := range c.fleet.all {
+		ch <- d
+	}
+	for _, d := range c.blocks.all {
 		ch <- d
 	}
 }
@@ -132,6 +136,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectServer(out)
 	if c.store != nil {
 		c.collectStore(out)
+	}
+	if b := c.server.Blocks(); b != nil {
+		c.collectBlocks(out, b.Stats())
 	}
 	if f := c.server.Fleet(); f != nil {
 		c.collectFleet(out, f)

@@ -43,13 +43,14 @@ func guest(t testing.TB, version string) runtime.GuestSpec {
 }
 
 type rig struct {
-	t     *testing.T
-	rt    *runtime.Runtime
-	store *fetch.Store
-	fleet *fleet.Fleet
-	srv   *server.Server
-	h     *Handler
-	res   *runtime.Response
+	t      *testing.T
+	rt     *runtime.Runtime
+	store  *fetch.Store
+	fleet  *fleet.Fleet
+	blocks server.Blocks
+	srv    *server.Server
+	h      *Handler
+	res    *runtime.Response
 }
 
 func newRig(t *testing.T) *rig {
@@ -70,7 +71,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
 	var err error
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err

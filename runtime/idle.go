@@ -106,12 +106,24 @@ func (p *pool) restOne() bool {
 			return false
 		}
 	}
+	end, ok := p.turn()
+	if !ok {
+		if held != nil {
+			p.release(held)
+		}
+		return false
+	}
 	begun := time.Now()
 	err := in.idle(p.guest)
+	used := in.call.used()
+	if used > freeIdle {
+		p.tired(used)
+	}
+	end()
 	p.mu.Lock()
 	st := &p.idleStats
 	st.Calls++
-	st.Fuel += in.call.used()
+	st.Fuel += used
 	st.NS += uint64(time.Since(begun))
 	if err != nil {
 		st.Traps[trapOf(err).Kind]++

@@ -25,26 +25,29 @@ type instance struct {
 	stack    [4]uint64
 }
 
-// newInstance instantiates the module and brings it up: _initialize, arena, init.
-func (g *guest) newInstance(ctx context.Context) (*instance, error) {
+// newInstance instantiates the module and brings it up: _initialize, arena, init. It
+// tells what fuel all of it took, also where it fails.
+func (g *guest) newInstance(ctx context.Context) (in *instance, effort uint64, err error) {
 	w, err := g.module.Instantiate(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("instantiate: %w", err)
+		return nil, 0, fmt.Errorf("instantiate: %w", err)
 	}
-	in := &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, &g.limits, w)}
+	in = &instance{wasm: w, call: newCall(g.runtime, g.spec.Name, &g.limits, w)}
 	in.call.warned = &g.warned
 	err = in.start(g)
-	if in.started = in.call.used(); err == nil && w.Has(ExportIdle) {
+	in.started = in.call.used()
+	if effort = in.started; err == nil && w.Has(ExportIdle) {
 		if err = in.idle(g); err != nil {
 			err = fmt.Errorf("kvrt_idle: %w", err)
 		}
+		effort += in.call.used()
 	}
 	if err != nil {
 		w.Close()
-		return nil, err
+		return nil, effort, err
 	}
 	in.wear = wear{}
-	return in, nil
+	return in, effort, nil
 }
 
 func (in *instance) start(g *guest) error {

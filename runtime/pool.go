@@ -45,6 +45,7 @@ type pool struct {
 	stalls      atomic.Uint64 // calls that did not end in time
 	stuck       atomic.Int32  // slots that they hold
 	quarantine  quarantine
+	rested      atomic.Int64  // runtime nanoseconds: no upkeep before
 	wake        chan struct{} // the rester; nil when the guest has no kvrt_idle
 
 	mu        sync.Mutex // guards what follows; never held while a guest runs
@@ -63,7 +64,9 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 	p.open.Store(int32(n))
 	p.alive = n + 1
 	for i := range n + 1 {
-		in, err := g.newInstance(ctx)
+		end := g.runtime.turn()
+		in, _, err := g.newInstance(ctx)
+		end()
 		if err != nil {
 			for j := range i {
 				p.slots[j].inst.wasm.Close()
@@ -212,7 +215,16 @@ func (p *pool) discard(in *instance) {
 // cannot be brought up any more is tried again with growing pauses.
 func (p *pool) refill() {
 	for pause := time.Millisecond; p.claim(); {
-		in, err := p.guest.newInstance(context.Background())
+		end, ok := p.turn()
+		if !ok {
+			p.mu.Lock()
+			p.alive--
+			p.mu.Unlock()
+			break
+		}
+		in, fuel, err := p.guest.newInstance(context.Background())
+		p.tired(fuel)
+		end()
 		if err == nil {
 			p.place(in)
 			continue

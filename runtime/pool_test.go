@@ -15,6 +15,7 @@ import (
 type fakeModule struct {
 	alive, closed, made, idled atomic.Int64
 	fail, failIdle             atomic.Bool
+	takes                      atomic.Int64  // fuel that each call takes
 	idle                       chan struct{} // when set, kvrt_idle after the start is in it, and waits to be let go
 }
 
@@ -35,14 +36,15 @@ func (m *fakeModule) Close() error { m.closed.Add(1); return nil }
 type fakeInstance struct {
 	m       *fakeModule
 	mem     []byte
+	fuel    int64
 	started bool // it has been in kvrt_idle once
 	gone    bool
 }
 
 func (i *fakeInstance) Has(f Export) bool { return f != ExportInitialize }
 func (i *fakeInstance) Memory() []byte    { return i.mem }
-func (i *fakeInstance) Fuel() int64       { return 0 }
-func (i *fakeInstance) SetFuel(int64)     {}
+func (i *fakeInstance) Fuel() int64       { return i.fuel }
+func (i *fakeInstance) SetFuel(n int64)   { i.fuel = n }
 func (i *fakeInstance) Close() error {
 	if i.gone {
 		panic("an instance closed twice")
@@ -56,6 +58,7 @@ func (i *fakeInstance) Call(_ *Call, f Export, stack []uint64) error {
 	if i.gone {
 		panic("a call into a closed instance")
 	}
+	i.fuel -= i.m.takes.Load()
 	switch {
 	case f == ExportArena:
 		stack[0] = 1024<<32 | 8192
@@ -87,6 +90,11 @@ func newIdlePool(t *testing.T, n int, m *fakeModule, l Limits) (*pool, *fakeModu
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newIdlePoolOf(t, r, n, m, l)
+}
+
+func newIdlePoolOf(t *testing.T, r *Runtime, n int, m *fakeModule, l Limits) (*pool, *fakeModule) {
+	t.Helper()
 	g := &guest{runtime: r, module: m, spec: GuestSpec{Name: "fake"}, limits: l.withDefaults(0, 0), initFrame: make([]byte, 48)}
 	p, err := newPool(context.Background(), g, n)
 	if err != nil {

@@ -60,6 +60,7 @@ type Runtime struct {
 	started time.Time
 	warned  warnOnce
 	budget  budget
+	upkeep  chan struct{} // has one for each guest in its upkeep
 
 	current atomic.Pointer[generation]
 	hints   atomic.Uint32 // spreads Responses over instances
@@ -113,7 +114,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Memory == 0 {
 		cfg.Memory = defaultBudget()
 	}
-	r := &Runtime{closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
+	r := &Runtime{upkeep: make(chan struct{}, upkeepAtOnce()), closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {
 			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())

@@ -50,7 +50,7 @@ func (s *Solo) Limits() Limits { return s.guest.limits }
 // Fresh puts a new instance in the place of the one that is there.
 func (s *Solo) Fresh(ctx context.Context) (Start, error) {
 	s.drop()
-	in, err := s.guest.newInstance(ctx)
+	in, _, err := s.guest.newInstance(ctx)
 	if err != nil {
 		return Start{}, err
 	}

@@ -94,6 +94,11 @@ func (f *fault) set(reason abi.Reason, fd field, r rule, g got) {
 // msgSurplus is one text for all: there may be thousands of such actions.
 const msgSurplus = "more actions in one envelope than are allowed"
 
+// Sound tells whether action i of the envelope has no fault.
+func (f *Frame) Sound(i int) bool {
+	return i < len(f.acts) && f.acts[i].fault.reason == abi.ReasonNone
+}
+
 // Fault says why the action cannot be handled, whatever its handler: ReasonNone and ""
 // when it can.
 func (a ActionView) Fault() (abi.Reason, string) {

@@ -180,7 +180,8 @@ func (f *Frame) Finish(id Identity) {
 		}
 	}
 	out = abi.Align(out)
-	header{protocol: f.protocol, message: f.message, request: request, engine: engine, table: table, count: f.listed, total: f.total, id: id}.put(out)
+	h := header{protocol: f.protocol, message: f.message, request: request, engine: engine, table: table, count: f.listed, total: f.total, leg: id.Leg, dpRank: id.DPRank, attempt: id.Attempt}
+	h.put(out)
 	f.d.out = out
 }
 
@@ -188,12 +189,13 @@ func (f *Frame) Finish(id Identity) {
 type header struct {
 	protocol, message, request, engine abi.Span
 	table, count, total                int
-	id                                 Identity
+	leg                                abi.Leg
+	dpRank, attempt                    uint32
 }
 
 func appendU32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
 
-func (h header) put(frame []byte) {
+func (h *header) put(frame []byte) {
 	abi.PutU32(frame, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
 	abi.PutU32(frame, abi.OffEnvelopeFrameSize, uint32(len(frame)))
 	abi.PutSpan(frame, abi.OffEnvelopeFrameProtocolVersion, h.protocol)
@@ -202,9 +204,9 @@ func (h header) put(frame []byte) {
 	abi.PutU32(frame, abi.OffEnvelopeFrameCount, uint32(h.count))
 	abi.PutSpan(frame, abi.OffEnvelopeFrameRequestID, h.request)
 	abi.PutSpan(frame, abi.OffEnvelopeFrameEngine, h.engine)
-	abi.PutU32(frame, abi.OffEnvelopeFrameLeg, uint32(h.id.Leg))
-	abi.PutU32(frame, abi.OffEnvelopeFrameDPRank, h.id.DPRank)
-	abi.PutU32(frame, abi.OffEnvelopeFrameAttempt, h.id.Attempt)
+	abi.PutU32(frame, abi.OffEnvelopeFrameLeg, uint32(h.leg))
+	abi.PutU32(frame, abi.OffEnvelopeFrameDPRank, h.dpRank)
+	abi.PutU32(frame, abi.OffEnvelopeFrameAttempt, h.attempt)
 	abi.PutU32(frame, abi.OffEnvelopeFrameTotal, uint32(h.total))
 	abi.PutU64(frame, abi.OffEnvelopeFrameZero, 0)
 }
@@ -230,20 +232,25 @@ func (f *Frame) MessageID() []byte { return abi.Base(f.d.out).Run(f.message) }
 
 // Action returns a view of action i of the envelope, 0 <= i < Len. Beyond
 // Limits.Actions it is empty but for its fault.
-func (f *Frame) Action(i int) ActionView {
+func (f *Frame) Action(i int) (a ActionView) {
+	f.View(i, &a)
+	return a
+}
+
+// View is Action into a place of the caller's: a view is large to copy.
+func (f *Frame) View(i int, a *ActionView) {
 	if i >= len(f.acts) {
-		return ActionView{f: f, i: i}
+		*a = ActionView{f: f, i: i}
+		return
 	}
 	r := &f.acts[i]
 	b := abi.Base(f.d.out[r.off : r.off+r.size : r.off+r.size])
-	return ActionView{
-		ID:      b.Run(abi.GetSpan(b, abi.OffActionActionID)),
-		Type:    b.Run(abi.GetSpan(b, abi.OffActionActionType)),
-		Version: b.Run(abi.GetSpan(b, abi.OffActionActionVersion)),
-		Base:    b,
-		Payload: abi.GetNode(b, abi.OffActionPayload),
-		f:       f, i: i,
-	}
+	a.ID = b.Run(abi.GetSpan(b, abi.OffActionActionID))
+	a.Type = b.Run(abi.GetSpan(b, abi.OffActionActionType))
+	a.Version = b.Run(abi.GetSpan(b, abi.OffActionActionVersion))
+	a.Base = b
+	a.Payload = abi.GetNode(b, abi.OffActionPayload)
+	a.f, a.i = f, i
 }
 
 // ActionView is one action of a [Frame]. Everything in it is a view of the frame or of

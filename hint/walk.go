@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/kvrt/kvrt/abi"
@@ -168,8 +169,14 @@ func (f *Frame) endBlock(a *fields) {
 	abi.PutSpan(b, abi.OffActionActionType, a.typ)
 	abi.PutSpan(b, abi.OffActionActionVersion, a.version)
 	abi.PutNode(b, abi.OffActionPayload, a.payload)
-	a.record.off, a.record.size = uint32(d.base), uint32(size)
-	f.acts = append(f.acts, a.record)
+	// Field by field: a wider load would wait for what was just stored in parts.
+	n := len(f.acts)
+	f.acts = slices.Grow(f.acts, 1)[:n+1]
+	r := &f.acts[n]
+	r.off, r.size = uint32(d.base), uint32(size)
+	r.from, r.to = a.record.from, a.record.to
+	r.rawFrom, r.rawTo = a.record.rawFrom, a.record.rawTo
+	r.fault = a.record.fault
 	d.base = 0
 }
 

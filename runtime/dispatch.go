@@ -81,15 +81,16 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 	}
 	res.frame.Finish(req.Identity)
 	res.clock = r.nanos()
+	var a hint.ActionView
 	for i := range res.frame.Len() {
-		a := res.frame.Action(i)
-		res.Results = append(res.Results, hint.Result{Index: i, ActionID: a.ID, ActionType: a.Type, ActionVersion: a.Version})
+		res.frame.View(i, &a)
+		res.result(&a)
 		if req.FromClient && r.cfg.StripRequestHints {
 			res.Results[i].Generation = gen.number
 			res.unrouted(&res.Results[i], abi.ReasonStripped, "it came with a client's request, whose hints the operator drops")
 			continue
 		}
-		res.route(gen, i)
+		res.route(gen, &a)
 	}
 	res.endRouting()
 	for i := 0; i < len(res.groups); i++ { // a group that is routed again is appended
@@ -104,11 +105,14 @@ func (r *Runtime) Dispatch(req *Request, res *Response) error {
 	return nil
 }
 
-// route gives action i to its handler's group, or decides it here.
-func (res *Response) route(gen *generation, i int) {
-	a, out := res.frame.Action(i), &res.Results[i]
+// route gives an action to its handler's group, or decides it here.
+func (res *Response) route(gen *generation, a *hint.ActionView) {
+	out := &res.Results[a.Index()]
 	out.Generation = gen.number
-	reason, detail := a.Fault()
+	reason, detail := abi.ReasonNone, ""
+	if !res.frame.Sound(a.Index()) {
+		reason, detail = a.Fault()
+	}
 	if reason == abi.ReasonMalformedAction || reason == abi.ReasonLimitExceeded {
 		res.unrouted(out, reason, detail)
 		return
@@ -122,7 +126,7 @@ func (res *Response) route(gen *generation, i int) {
 	case a.Payload.Tag == abi.TagAbsent:
 		res.unrouted(out, abi.ReasonMalformedAction, "payload is missing")
 	default:
-		res.enqueue(gen, id, int32(i))
+		res.enqueue(gen, id, int32(a.Index()))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
@@ -13,6 +14,15 @@ import (
 func (res *Response) reset() {
 	res.Results, res.Forward = res.Results[:0], res.Forward[:0]
 	res.groups, res.next, res.text, res.blocks = res.groups[:0], res.next[:0], res.text[:0], res.blocks[:0]
+}
+
+// result appends the result of the next action, in its place: a Result is large to copy.
+func (res *Response) result(a *hint.ActionView) {
+	n := len(res.Results)
+	res.Results = slices.Grow(res.Results, 1)[:n+1]
+	out := &res.Results[n]
+	*out = hint.Result{}
+	out.Index, out.ActionID, out.ActionType, out.ActionVersion = n, a.ID, a.Type, a.Version
 }
 
 // enqueue appends action i to the group of a guest. Actions are enqueued in order.
@@ -65,7 +75,8 @@ func (r *Runtime) routeAgain(res *Response) {
 		case gen == nil:
 			res.reject(out, abi.ReasonHandlerUnavailable, "the runtime is closing")
 		default:
-			res.route(gen, int(i))
+			a := res.frame.Action(int(i))
+			res.route(gen, &a)
 		}
 	}
 	res.endRouting()

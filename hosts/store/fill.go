@@ -6,7 +6,8 @@ import (
 )
 
 // Reserve takes a slot for a block of so many bytes. The caller fills block, all of it,
-// and ends the reservation with [Store.Commit], [Store.CommitChecked] or [Store.Abort].
+// and ends the reservation with [Store.Commit], [Store.CommitChecked],
+// [Store.CommitSummed] or [Store.Abort].
 //
 // It refuses with ErrExists, a *FillingError, a *FullError, ErrTooLarge, ErrLeases,
 // ErrNamespaces or ErrClosed.
@@ -146,13 +147,21 @@ func (s *Store) full(pool uint8) error {
 
 // Commit publishes a reserved block. It refuses with ErrInFlight while a transfer into
 // the block is still in flight; the reservation goes on then.
-func (s *Store) Commit(token uint64) error { return s.commit(token, 0, false) }
+func (s *Store) Commit(token uint64) error { return s.commit(token, 0, s.cfg.Checksum, false) }
 
 // CommitChecked publishes a reserved block whose bytes have this CRC32C. When they have
 // another the reservation has ended, and the error is ErrChecksum.
-func (s *Store) CommitChecked(token uint64, sum uint32) error { return s.commit(token, sum, true) }
+func (s *Store) CommitChecked(token uint64, sum uint32) error {
+	return s.commit(token, sum, true, true)
+}
 
-func (s *Store) commit(tok uint64, want uint32, check bool) error {
+// CommitSummed publishes a reserved block whose bytes have this CRC32C, as the caller has
+// found out itself.
+func (s *Store) CommitSummed(token uint64, sum uint32) error {
+	return s.commit(token, sum, false, true)
+}
+
+func (s *Store) commit(tok uint64, given uint32, compute, known bool) error {
 	sh, t := s.open(tok)
 	if t == nil {
 		return ErrToken
@@ -171,8 +180,8 @@ func (s *Store) commit(tok uint64, want uint32, check bool) error {
 	length := sl.length
 	sh.mu.Unlock()
 
-	sum, summed := uint32(0), check || s.cfg.Checksum
-	if summed {
+	sum := given
+	if compute {
 		sum = Checksum(s.bytes(n, length))
 	}
 
@@ -180,12 +189,12 @@ func (s *Store) commit(tok uint64, want uint32, check bool) error {
 	defer sh.mu.Unlock()
 	sh.retire(tok)
 	s.tokens.Add(-1)
-	if check && sum != want {
+	if known && sum != given {
 		sh.count.corrupt++
 		s.giveUp(sh, n)
 		return ErrChecksum
 	}
-	sl.sum, sl.hasSum = sum, summed
+	sl.sum, sl.hasSum = sum, compute || known
 	s.publish(sh, n)
 	return nil
 }

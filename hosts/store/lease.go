@@ -139,6 +139,17 @@ func (s *Store) describe(t *token) Info {
 	}
 }
 
+// Generation is that of a leased block's slot now. It is the lease's own, whatever
+// happens meanwhile; that it can be asked for lets a sender say so.
+func (s *Store) Generation(token uint64) (uint64, error) {
+	sh, t := s.open(token)
+	if t == nil {
+		return 0, ErrToken
+	}
+	defer sh.mu.Unlock()
+	return s.gens[t.slot].Load(), nil
+}
+
 // Verify holds a leased block against its checksum, where it has one, and its slot
 // against the lease. A block that fails is taken out of the store; the lease goes on.
 func (s *Store) Verify(token uint64) error {

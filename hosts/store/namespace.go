@@ -10,12 +10,12 @@ import (
 type namespaces struct {
 	mu     sync.RWMutex
 	byName map[string]*namespace
-	next   uint32 // id; 0 is nobody's
+	next   uint64 // id; 0 is nobody's
 	max    int
 }
 
 type namespace struct {
-	id     uint32
+	id     uint64
 	blocks atomic.Int64 // reserved, published, or not yet out of use
 }
 

@@ -7,7 +7,7 @@ import (
 
 // key is a block.
 type key struct {
-	ns   uint32
+	ns   uint64
 	hash uint64
 }
 

@@ -57,7 +57,7 @@ type slot struct {
 	tick   uint64 // of the last use
 	length uint64
 	sum    uint32
-	last   uint32 // namespace whose bytes lie here; 0: none
+	last   uint64 // namespace whose bytes lie here; 0: none
 	refs   int32  // leases, pins and transfers
 	pins   int32  // of them
 	pool   uint8
@@ -132,14 +132,14 @@ func (s *Store) prepare(n uint32) {
 }
 
 // shardOf is the shard of a block, and its number.
-func (s *Store) shardOf(ns uint32, hash uint64) (*shard, uint32) {
+func (s *Store) shardOf(ns, hash uint64) (*shard, uint32) {
 	i := s.number(ns, hash)
 	return &s.shards[i], i
 }
 
 // number mixes with a seed that no sender knows.
-func (s *Store) number(ns uint32, hash uint64) uint32 {
-	h := (hash ^ s.seed ^ uint64(ns)<<32) * 0x9e3779b97f4a7c15
+func (s *Store) number(ns, hash uint64) uint32 {
+	h := (hash ^ s.seed ^ ns<<32) * 0x9e3779b97f4a7c15
 	return uint32(h>>56) & uint32(len(s.shards)-1)
 }
 

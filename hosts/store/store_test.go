@@ -271,8 +271,15 @@ func TestChecksums(t *testing.T) {
 		t.Error("a block with a wrong checksum was published")
 	}
 	wants(t, s.Commit(token), ErrToken)
+	token, block, err = s.Reserve("n", 2, 100)
+	must(t, err)
+	must(t, s.CommitSummed(token, Checksum(block)+1)) // nobody has looked
+	lease, _, err := s.Acquire("n", 2)
+	must(t, err)
+	wants(t, s.Verify(lease), ErrChecksum)
+	must(t, s.Release(lease))
 	put(t, s, "n", 1)
-	lease := acquire(t, s, "n", 1)
+	lease = acquire(t, s, "n", 1)
 	must(t, s.Verify(lease))
 	info, err := s.Describe(lease)
 	must(t, err)
@@ -287,7 +294,7 @@ func TestChecksums(t *testing.T) {
 		t.Error("a damaged block is still served")
 	}
 	must(t, s.Release(lease))
-	if st := s.Stats(); st.ChecksumFailures != 2 || st.Pools[0].Waiting != 1 {
+	if st := s.Stats(); st.ChecksumFailures != 3 || st.Pools[0].Waiting != 1 {
 		t.Errorf("%+v", st)
 	}
 }

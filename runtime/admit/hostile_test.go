@@ -119,6 +119,7 @@ func largeAttacks() []attack {
 		refused("element bomb", module(oneType, oneFunc, oneTable, section(9, vec(cat(raw(1, 0), many(100_000, uleb(0))))), oneBody), RuleElements),
 		refused("export bomb", module(oneType, oneFunc, section(7, many(5000, export("a", 0, 0))), oneBody), RuleExports),
 		refused("type bomb", module(section(1, vec(funcType(repeat(1000, i32), nil)))), RuleParams),
+		refused("type bomb of many", module(section(1, many(1000, funcType(repeat(128, i32), nil)))), RuleTypeValues),
 		refused("huge data", module(oneMemory, section(11, vec(cat(raw(1), str(strings.Repeat("x", 17<<20)))))), RuleModuleBytes),
 		refused("locals by the billion", run(most32, nil), RuleLocals),
 		refused("locals of many functions", often(200, body(vec(cat(uleb(8000), raw(i32))), end)), RuleAllLocals),

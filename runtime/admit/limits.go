@@ -14,6 +14,7 @@ type Limits struct {
 	Types           int // entries of the type section
 	Params          int // parameters of one signature
 	Results         int // results of one signature
+	TypeValues      int // parameters and results of all signatures together
 	Imports         int
 	Functions       int // own functions, imports not included
 	Tables          int // imported and own
@@ -72,6 +73,9 @@ func (l Limits) WithDefaults() Limits {
 	// in the depth that a call weighs.
 	set(&l.Params, 128)
 	set(&l.Results, 128)
+	// An engine makes code for each signature, as long as its values are many, even
+	// where it takes all other code from a cache. Guests have some hundreds.
+	set(&l.TypeValues, 64<<10)
 	// A host offers some dozens of functions; Go's 20 import some twice.
 	set(&l.Imports, 1024)
 	set(&l.Functions, 32768)

@@ -92,6 +92,7 @@ type reader struct {
 	tableEntries uint64
 	customBytes  int
 	allLocals    uint64
+	typeValues   int
 }
 
 // rank gives the position of a section in the order that the format demands, 0

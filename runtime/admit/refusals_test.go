@@ -171,6 +171,7 @@ func limitRefusals() []refusal {
 		one(module(section(1, uleb(1<<32-1))), Limits{}, RuleTypes, "4294967295 types"),
 		one(module(section(1, vec(funcType(bytes.Repeat(raw(i32), 129), nil)))), Limits{}, RuleParams, "129 parameters"),
 		one(module(section(1, vec(funcType(nil, bytes.Repeat(raw(i32), 129))))), Limits{}, RuleResults, "129 results"),
+		one(module(section(1, many(2, funcType(raw(i32), raw(i32))))), Limits{TypeValues: 3}, RuleTypeValues, "reach 4 parameters and results"),
 		one(module(oneType, section(2, many(3, imported("a", "b", 0, uleb(0))))), Limits{Imports: 2}, RuleImports, "3 imports"),
 		one(functions(3, body(noLocals, end)), Limits{Functions: 2}, RuleFunctions, "3 functions"),
 		one(module(section(4, many(17, raw(byte(FuncRef), 0, 1)))), Limits{}, RuleTables, "17 tables"),

@@ -60,6 +60,7 @@ const (
 	RuleTypes           = "limit/types"
 	RuleParams          = "limit/params"
 	RuleResults         = "limit/results"
+	RuleTypeValues      = "limit/type-values"
 	RuleImports         = "limit/imports"
 	RuleFunctions       = "limit/functions"
 	RuleTables          = "limit/tables"

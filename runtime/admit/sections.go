@@ -13,6 +13,10 @@ func (r *reader) types(c *cursor) {
 				Params:  valueTypes(c, "parameters", r.lim.Params, RuleParams),
 				Results: valueTypes(c, "results", r.lim.Results, RuleResults),
 			})
+			t := &r.mod.Types[i]
+			if r.typeValues += len(t.Params) + len(t.Results); c.ok() && r.typeValues > r.lim.TypeValues {
+				c.fail(RuleTypeValues, offset, "signatures reach %d parameters and results with it, at most %d are allowed; pass more in memory, or raise the limit", r.typeValues, r.lim.TypeValues)
+			}
 		case 0x4e, 0x4f, 0x50, 0x5e, 0x5f:
 			c.fail(RuleGC, offset, "struct, array and recursive types do not run here; build without the GC feature")
 		case 0x5d:

@@ -151,7 +151,7 @@ type specRun struct {
 
 // wide are limits that the specification's tests fit.
 func wide() Limits {
-	return Limits{TableElements: math.MaxInt32, Locals: 100_000, AllLocals: math.MaxInt32, Types: 100_000, Functions: 100_000, Nesting: 100_000, BranchTargets: 1 << 20, Params: 1000, Effort: math.MaxInt32, AllEffort: math.MaxInt32, Branches: 1 << 20}
+	return Limits{TableElements: math.MaxInt32, Locals: 100_000, AllLocals: math.MaxInt32, Types: 100_000, TypeValues: math.MaxInt32, Functions: 100_000, Nesting: 100_000, BranchTargets: 1 << 20, Params: 1000, Effort: math.MaxInt32, AllEffort: math.MaxInt32, Branches: 1 << 20}
 }
 
 const specFuel = 1 << 40

@@ -8,11 +8,7 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pipes is a listener whose connections are made by the test.
 type pipes struct {

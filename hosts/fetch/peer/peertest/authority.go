@@ -37,6 +37,9 @@ func (a *Authority) Roots() *x509.CertPool {
 	return p
 }
 
+// Certificate is its own.
+func (a *Authority) Certificate() *x509.Certificate { return a.cert }
+
 // Issue makes a certificate for a name, on loopback.
 func (a *Authority) Issue(t testing.TB, name string) tls.Certificate {
 	t.Helper()

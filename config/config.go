@@ -27,10 +27,7 @@ type Config struct {
 	Workers      []Worker
 	Lineage      Lineage
 	Store        Store
-
-	// The keys below are read and checked but have no effect in this version; see Unused.
-
-	GPU GPU
+	GPU          GPU
 
 	file string
 	root *node // what was read; nil for Default
@@ -294,17 +291,4 @@ func (id WorkerID) String() string {
 		return strconv.Quote(id.Text)
 	}
 	return strconv.FormatUint(id.Number, 10)
-}
-
-// Unused names the keys that are set but have no effect in this version, each as
-// "key: reason".
-func (c *Config) Unused() []string {
-	var out []string
-	say := func(key string, set bool, reason string) {
-		if set || c.root.child(key) != nil {
-			out = append(out, key+": "+reason)
-		}
-	}
-	say("gpu", c.GPU != GPU{}, "checked, but this version copies no blocks to or from a device")
-	return out
 }

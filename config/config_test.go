@@ -126,37 +126,6 @@ func TestParametersAreExact(t *testing.T) {
 	}
 }
 
-func TestUnused(t *testing.T) {
-	if got := Default().Unused(); got != nil {
-		t.Errorf("defaults: %q", got)
-	}
-	keys := func(c *Config) (keys []string) {
-		for _, line := range c.Unused() {
-			key, reason, _ := strings.Cut(line, ": ")
-			if reason == "" {
-				t.Errorf("%q has no reason", line)
-			}
-			keys = append(keys, key)
-		}
-		return keys
-	}
-	all := []string{"gpu"}
-	if got := keys(mustParse(t, "gpu: {}\nstore: {}")); !slices.Equal(got, all) {
-		t.Errorf("set but empty: %q", got)
-	}
-	c := Default()
-	c.GPU.Device = DeviceAuto
-	if got := keys(c); !slices.Equal(got, all) {
-		t.Errorf("set by hand: %q", got)
-	}
-	if got := keys(mustParse(t, "store: {capacity: 1GiB}\nrequest_hints: strip\nkv_hint_policy: {type: a}\nformulate: {kv_fetch: many}\nworkers: [{id: 1, capabilities: [], ranks: [{events: 'tcp://h:1'}]}]")); got != nil {
-		t.Errorf("what has an effect: %q", got)
-	}
-	if got := keys(mustParse(t, "gpu: {device: cuda}")); !slices.Equal(got, []string{"gpu"}) {
-		t.Errorf("gpu alone: %q", got)
-	}
-}
-
 func TestPos(t *testing.T) {
 	c := mustParse(t, strings.TrimLeft(`
 guests:

@@ -34,9 +34,9 @@ func spec() object[Config] {
 			func(c *Config) *Fetch { return &c.Fetch }, fetch()),
 		key("store", "The block store.",
 			func(c *Config) *Store { return &c.Store }, blockStore()),
-		key("gpu", "The device that blocks are copied to and from. No effect in this version.",
+		key("gpu", "The device that the memory of the block store is registered with, so that it can be copied to and from.",
 			func(c *Config) *GPU { return &c.GPU }, object[GPU]{fields: []field[GPU]{
-				opt("device", "auto takes CUDA where it is present, else host memory.",
+				opt("device", "hostmem, the default, is host memory. cuda is a GPU, and the daemon does not start without one; it takes a program that was built with cgo. auto takes a GPU where there is one, else host memory, and kvrt status tells which.",
 					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
 			}}),
 		key("workers", "The workers of the fleet: policies can ask for them, what they can execute bounds what policies may add, and the daemon follows their KV events.",

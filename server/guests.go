@@ -25,6 +25,7 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 	st.Formulations = o.runtime.Formulations
 	s.fleetStatus(&st)
 	st.Store = blocksStatus(s.cfg.Blocks)
+	st.Device = s.deviceStatus()
 	w.Header().Set("ETag", etag(st.Generation))
 	writeJSON(w, http.StatusOK, st)
 }

@@ -44,6 +44,10 @@ type Config struct {
 	Fleet *fleet.Fleet
 	// Blocks is the block store. Without one there is none. The server does not close it.
 	Blocks Blocks
+	// Device is the device that blocks are copied to and from, and DeviceChoice why it is
+	// that one. Without one there is none. The server does not close it.
+	Device       Device
+	DeviceChoice string
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string

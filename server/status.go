@@ -35,6 +35,7 @@ type StatusReport struct {
 	Feeds        []FeedStatus    `json:"feeds"`
 	Lineage      []LineageStatus `json:"lineage"` // by namespace; one without feeds has none
 	Store        *BlocksStatus   `json:"store,omitempty"`
+	Device       *DeviceStatus   `json:"device,omitempty"`
 }
 
 // GuestMemory is what the instances of all guests may come to and what those that are

@@ -7,12 +7,13 @@ import (
 	"github.com/kvrt/kvrt/runtime"
 )
 
-// newBlocks makes the daemon's block store, if it is to have one.
-func newBlocks(cfg *config.Config) (*store.Host, error) {
+// newBlocks makes the daemon's block store, if it is to have one. The device can copy to and
+// from its memory.
+func newBlocks(cfg *config.Config, dev *device) (*store.Host, error) {
 	if cfg.Store.Capacity == 0 {
 		return store.NewHost(nil, nil, blockNamespace), nil
 	}
-	c := store.Config{Capacity: uint64(cfg.Store.Capacity), Checksum: cfg.Store.Checksum, HugePages: cfg.Store.HugePages}
+	c := store.Config{Capacity: uint64(cfg.Store.Capacity), Checksum: cfg.Store.Checksum, HugePages: cfg.Store.HugePages, Pin: dev.pin}
 	for _, b := range cfg.Store.BlockBytes {
 		c.BlockBytes = append(c.BlockBytes, uint64(b))
 	}

@@ -71,14 +71,11 @@ they are no error. Without FILE the built-in configuration is checked.`,
 	return cmd
 }
 
-// checkConfig checks one file and says on standard error what it ignores.
+// checkConfig checks one file.
 func checkConfig(cmd *cobra.Command, name string, shallow bool) error {
 	cfg, err := loadConfig(name)
 	if err != nil {
 		return err
-	}
-	for _, unused := range cfg.Unused() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+unused)
 	}
 	if err := checkWiring(cmd.Context(), cfg, shallow); err != nil {
 		return err

@@ -95,9 +95,6 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 	}
 	flags.apply(cfg)
 	log := newLog(cmd.ErrOrStderr(), string(cfg.Log.Level), string(cfg.Log.Format))
-	for _, unused := range cfg.Unused() {
-		log.Warn("configuration: " + unused)
-	}
 
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGHUP) // early, since it would end the process
@@ -156,6 +153,7 @@ func (d *daemon) server() (*server.Server, error) {
 	if b := d.blocks.Store(); b != nil {
 		sc.Blocks = b
 	}
+	sc.Device, sc.DeviceChoice = d.device, d.device.why
 	if d.file != "" {
 		sc.Reload = d.reload
 	}
@@ -172,9 +170,6 @@ func (d *daemon) reload(ctx context.Context) error {
 	d.flags.apply(cfg)
 	if err := d.reconfigure(ctx, cfg); err != nil {
 		return err
-	}
-	for _, unused := range cfg.Unused() {
-		d.log.Warn("configuration: " + unused)
 	}
 	for _, key := range needRestart(d.started, cfg) {
 		d.log.Warn("configuration: " + key + " has changed and takes effect when the daemon starts again")
@@ -201,6 +196,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("formulate", targetOf(old) != targetOf(cfg))
 	say("lineage", old.Lineage != cfg.Lineage)
 	say("store", !reflect.DeepEqual(old.Store, cfg.Store))
+	say("gpu", old.GPU != cfg.GPU)
 	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)
@@ -242,6 +238,9 @@ func (d *daemon) stop(srv *server.Server, drain time.Duration) error {
 	}
 	if err := closeBlocks(d.blocks); err != nil {
 		d.log.Warn("stopped with blocks in use", "error", err)
+	}
+	if err := d.device.Close(ctx); err != nil {
+		d.log.Warn("stopped with copies in flight", "error", err)
 	}
 	d.log.Info("stopped")
 	return nil

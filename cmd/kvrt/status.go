@@ -57,6 +57,12 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("admin", "%s", cell(s.Admin))
 	line("connections", "%d", s.Connections)
 	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
+	if d := s.Device; d != nil {
+		line("device", "%s: %s, %s (%s)", cell(d.Driver), cell(d.Name), cell(d.Detail), cell(d.Choice))
+		if d.Lost {
+			line("device lost", "nothing is copied any more; start the daemon again")
+		}
+	}
 	if b := s.Store; b != nil {
 		for _, p := range b.Pools {
 			line("block store", "blocks of %d bytes: %d published, %d of %d slots free (%s)", p.BlockBytes, p.Published, p.Free, p.Slots, cell(b.Backing))

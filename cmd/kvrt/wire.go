@@ -81,8 +81,9 @@ type stack struct {
 	runtime *runtime.Runtime
 	store   *fetch.Store
 	subsystems
-	fleet *fleet.Fleet // of the daemon
-	log   *slog.Logger
+	fleet  *fleet.Fleet // of the daemon
+	device *device      // of the daemon
+	log    *slog.Logger
 }
 
 // wire builds a stack with the configuration's guests loaded, for work in this process:
@@ -105,12 +106,17 @@ func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sta
 		return nil, workersProblem(cfg, put, err)
 	}
 	var err error
-	if s.blocks, err = newBlocks(cfg); err != nil {
+	if s.device, err = openDevice(cfg); err != nil {
 		return nil, err
 	}
-	if err := s.build(ctx, cfg); err != nil {
-		return nil, errors.Join(err, closeBlocks(s.blocks))
+	if s.blocks, err = newBlocks(cfg, s.device); err != nil {
+		return nil, errors.Join(err, s.device.Close(ctx))
 	}
+	if err := s.build(ctx, cfg); err != nil {
+		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
+	}
+	i := s.device.Info()
+	log.Info("device", "driver", i.Driver, "name", i.Name, "detail", i.Detail, "choice", s.device.why)
 	return s, f.Reconcile(put) // last: feeds start
 }
 

@@ -14,8 +14,8 @@ type Config struct {
 	TombstoneTTL time.Duration
 	// MaxEntries caps the hints in the store. Default 65,536.
 	MaxEntries int
-	// MaxTombstones caps the remembered ends of requests; the oldest give way.
-	// Default 65,536, and never less than one per shard.
+	// MaxTombstones caps the remembered ends of requests; the oldest give way, a 64th of
+	// them together. Default 65,536, and never less than one per shard.
 	MaxTombstones int
 	// MaxHashes caps the block hashes of one hint, duplicates counted. Default 131,072.
 	MaxHashes int

@@ -248,8 +248,19 @@ func (s *Store) check() error {
 			}
 			used++
 			e := sl.e
+			mask := uint64(len(sh.table) - 1)
+			for at := e.hash & mask; sh.table[at].e != e; at = (at + 1) & mask {
+				if sh.table[at].e == nil || sl.hash != e.hash {
+					return fmt.Errorf("%x is in the table and not found", e.hash)
+				}
+			}
+			if (e.state >= finished) != (e.body == nil) {
+				return fmt.Errorf("state %d, and a body: %v", e.state, e.body != nil)
+			} else if e.body == nil {
+				continue
+			}
 			id := hint.Identity{Engine: string(e.key[:e.engine]), RequestID: string(e.key[e.engine:]), DPRank: e.dpRank, Attempt: e.att, Leg: e.leg}
-			if got := sh.find(e.hash, &id); got != e || sl.hash != e.hash {
+			if got := sh.find(e.hash, &id); got != e {
 				return fmt.Errorf("%+v is in the table and not found", id)
 			}
 			if (e.state == live) != (e.hashes != nil) || e.set != nil && e.hashes == nil {

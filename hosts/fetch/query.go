@@ -100,7 +100,7 @@ func (s *Store) query(sh *shard, hash uint64, id *hint.Identity, now int64) *ent
 		sh.mu.Lock()
 		hashes.pins--
 		e = s.lookup(sh, hash, id, now)
-		if e != nil && e.hashes == hashes && e.set == nil {
+		if e != nil && e.state == live && e.hashes == hashes && e.set == nil {
 			e.set, e.distinct = set, distinct
 		} else {
 			sh.sets.put(set)

@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"hash/maphash"
+	"math/bits"
 	"sync"
 
 	"github.com/kvrt/kvrt/abi"
@@ -18,38 +20,60 @@ const (
 )
 
 // An entry is what the store knows of one request: a hint, or that it has ended. There
-// are more of them than a cache holds: what is looked at when the oldest one goes lies
-// together in the first 64 bytes.
+// are more ends than a cache holds, and each comes and goes once for a request: so they
+// take 64 bytes each, and keep of the identity that much of its hashes, under two
+// secret seeds, that no two are taken for one.
 type entry struct {
-	hash     uint64 // of the identity
-	since    int64  // first submit, or the end of the request
-	prev     *entry // in its list, which is in the order of since
-	next     *entry // in its list, or on the free list
-	state    state
-	noRetain bool
-	engine   uint32 // length of the engine in key
+	hash  uint64 // of the identity
+	check uint64 // its second hash; of an end only
+	since int64  // first submit, or the end of the request
+	prev  *entry // in its list, which is in the order of since
+	next  *entry // in its list, or on the free list
+	state state
+	*body // nil from the end on
+}
+
+// body is the rest of a hint.
+type body struct {
+	key      []byte // engine, then request id; kept for reuse with the body
+	engine   int    // length of the engine in key
 	dpRank   uint32
 	att      uint32
 	leg      abi.Leg
 	cause    abi.Reason // why it is failed
-	count    uint32     // hashes, duplicates counted
-	distinct uint32     // once set is there
-
-	key    []byte       // engine, then request id; kept for reuse with the entry
-	source Source       // of a hint
-	hashes *buf[byte]   // nil unless live
-	set    *buf[uint32] // nil before the first query
+	noRetain bool
+	count    uint32 // hashes, duplicates counted
+	distinct uint32 // once set is there
+	source   Source
+	hashes   *buf[byte]   // nil unless live
+	set      *buf[uint32] // nil before the first query
+	free     *body        // on the free list
 }
 
-func (e *entry) is(hash uint64, id *hint.Identity) bool {
-	return e.hash == hash && e.dpRank == id.DPRank && e.att == id.Attempt && e.leg == id.Leg &&
-		int(e.engine) == len(id.Engine) && len(e.key) == len(id.Engine)+len(id.RequestID) &&
-		string(e.key[:e.engine]) == id.Engine && string(e.key[e.engine:]) == id.RequestID
+func (b *body) is(id *hint.Identity) bool {
+	return b.dpRank == id.DPRank && b.att == id.Attempt && b.leg == id.Leg &&
+		b.engine == len(id.Engine) && len(b.key) == b.engine+len(id.RequestID) &&
+		string(b.key[:b.engine]) == id.Engine && string(b.key[b.engine:]) == id.RequestID
 }
 
-func (e *entry) setKey(hash uint64, id *hint.Identity) {
-	e.hash, e.engine, e.dpRank, e.att, e.leg = hash, uint32(len(id.Engine)), id.DPRank, id.Attempt, id.Leg
-	e.key = append(append(e.key[:0], id.Engine...), id.RequestID...)
+func (b *body) setKey(id *hint.Identity) {
+	b.engine, b.dpRank, b.att, b.leg = len(id.Engine), id.DPRank, id.Attempt, id.Leg
+	b.key = append(append(b.key[:0], id.Engine...), id.RequestID...)
+}
+
+// hasher is maphash.Comparable of an identity in a third of its time.
+type hasher struct {
+	seed maphash.Seed
+	mul  uint64 // odd, and secret
+}
+
+func (h hasher) of(id *hint.Identity) uint64 {
+	x := maphash.String(h.seed, id.RequestID)
+	if id.Engine != "" {
+		x ^= bits.RotateLeft64(maphash.String(h.seed, id.Engine), 32)
+	}
+	hi, lo := bits.Mul64(x^(uint64(id.DPRank)<<32|uint64(id.Attempt)), h.mul)
+	return hi ^ lo ^ uint64(id.Leg)*0x9e3779b97f4a7c15 // over all bits
 }
 
 // list is a doubly linked list of entries, oldest first. Lifetimes are fixed at the
@@ -98,19 +122,22 @@ type slot struct {
 // A shard is a part of the store under one lock: a table with linear probing, the
 // entries in the order of their age, and the free lists.
 type shard struct {
-	mu    sync.Mutex
-	table []slot // a power of two
-	used  int
-	hints list
-	tombs list
-	last  int64 // the latest time seen
-	stats counters
+	mu     sync.Mutex
+	second hasher
+	table  []slot // a power of two
+	used   int
+	hints  list
+	tombs  list
+	last   int64 // the latest time seen
+	stats  counters
 
 	entries int64 // in hand of the store's budgets
 	bytes   int64
 
 	free     *entry
 	freeLen  int
+	bodies   *body // free
+	bodyLen  int
 	pending  *Pending // free
 	pendLen  int
 	prepared int // bytes of hints between Prepare and Commit or Drop
@@ -135,10 +162,17 @@ func (sh *shard) find(hash uint64, id *hint.Identity) *entry {
 		if s.e == nil {
 			return nil
 		}
-		if s.hash == hash && s.e.is(hash, id) {
+		if s.hash == hash && sh.is(s.e, id) {
 			return s.e
 		}
 	}
+}
+
+func (sh *shard) is(e *entry, id *hint.Identity) bool {
+	if e.body != nil {
+		return e.body.is(id)
+	}
+	return e.check == sh.second.of(id)
 }
 
 // insert adds an entry that is not there. The table grows at three quarters and
@@ -190,14 +224,35 @@ func (sh *shard) remove(e *entry) {
 func (sh *shard) takeEntry() *entry {
 	e := sh.free
 	if e == nil {
-		return &entry{key: make([]byte, 0, 64)}
+		return new(entry)
 	}
 	sh.free, e.next = e.next, nil
 	sh.freeLen--
 	return e
 }
 
-// putEntry takes an entry that refers to nothing any more.
+func (sh *shard) takeBody() *body {
+	b := sh.bodies
+	if b == nil {
+		return &body{key: make([]byte, 0, 64)}
+	}
+	sh.bodies, b.free = b.free, nil
+	sh.bodyLen--
+	return b
+}
+
+// putBody takes the body of a hint whose buffers are released.
+func (sh *shard) putBody(e *entry) {
+	b := e.body
+	e.body, b.source = nil, Source{}
+	if sh.bodyLen >= freeEntries {
+		return
+	}
+	b.free, sh.bodies = sh.bodies, b
+	sh.bodyLen++
+}
+
+// putEntry takes an entry without a body.
 func (sh *shard) putEntry(e *entry) {
 	if sh.freeLen >= freeEntries {
 		return

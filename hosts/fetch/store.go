@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 )
 
@@ -16,10 +15,11 @@ import (
 // Commit and Discard, allocates nothing once the free lists are warm.
 type Store struct {
 	cfg           Config
-	seed          maphash.Seed
+	hasher        hasher
 	secret        secret
 	preparedLimit int       // bytes of hints that a shard lets wait for a verdict
 	tombs         int       // that a shard keeps
+	tombsAtOnce   int       // how many give way together, for their memory is in no cache
 	started       time.Time // of the default clock; zero: Config.Now is another one
 	shift         uint      // the top bits of a hash pick the shard
 	shards        []shard
@@ -49,7 +49,6 @@ func New(cfg Config) *Store {
 	s := &Store{
 		cfg:     cfg,
 		started: started,
-		seed:    maphash.MakeSeed(),
 		secret:  secret{rand.Uint64(), rand.Uint64() | 1},
 		shift:   uint(64 - bits.TrailingZeros(uint(cfg.Shards))),
 		shards:  make([]shard, cfg.Shards),
@@ -61,7 +60,11 @@ func New(cfg Config) *Store {
 	// that submits in a loop within one call.
 	s.preparedLimit = max(s.perShard(int(cfg.MaxBytes)), 4*(sizeOf(classOf(cfg.MaxHashes))+pendingOverhead))
 	s.tombs = s.perShard(cfg.MaxTombstones)
+	s.tombsAtOnce = max(1, min(16, s.tombs/64))
+	s.hasher = hasher{maphash.MakeSeed(), rand.Uint64() | 1}
+	second := hasher{maphash.MakeSeed(), rand.Uint64() | 1}
 	for i := range s.shards {
+		s.shards[i].second = second
 		s.shards[i].hashes.limit = poolBytes / cfg.Shards
 		s.shards[i].sets.limit = poolBytes / cfg.Shards
 	}
@@ -76,19 +79,10 @@ func (s *Store) at(t time.Time) int64 {
 	return s.started.UnixNano() + int64(t.Sub(s.started))
 }
 
-// locate is maphash.Comparable in a third of its time.
 func (s *Store) locate(id *hint.Identity) (uint64, *shard) {
-	h := maphash.String(s.seed, id.RequestID)
-	if id.Engine != "" {
-		h ^= bits.RotateLeft64(maphash.String(s.seed, id.Engine), 32)
-	}
-	hi, lo := bits.Mul64(h^(uint64(id.DPRank)<<32|uint64(id.Attempt)), s.secret.mul)
-	h = hi ^ lo ^ uint64(id.Leg)*oddBits
+	h := s.hasher.of(id)
 	return h, &s.shards[h>>s.shift]
 }
-
-// oddBits spreads a small number over all bits of a hash.
-const oddBits = 0x9e3779b97f4a7c15
 
 // perShard is a shard's part of a cap on all.
 func (s *Store) perShard(n int) int { return max(1, n/len(s.shards)) }
@@ -135,7 +129,7 @@ func (s *Store) forget(sh *shard, e *entry) {
 	} else {
 		sh.hints.remove(e)
 		s.release(sh, e)
-		e.source = Source{}
+		sh.putBody(e)
 		s.entries.give(&sh.entries, 1)
 	}
 	sh.putEntry(e)
@@ -231,17 +225,20 @@ func (s *Store) endLocked(sh *shard, hash uint64, id *hint.Identity, how state, 
 		sh.stats.finished++
 	}
 	if sh.tombs.len >= s.tombs {
-		s.forget(sh, sh.tombs.head)
+		for range s.tombsAtOnce {
+			s.forget(sh, sh.tombs.head)
+		}
 	}
 	if e != nil { // the hint becomes the tombstone
 		s.release(sh, e)
 		sh.hints.remove(e)
+		sh.putBody(e)
 		s.entries.give(&sh.entries, 1)
 	} else {
 		e = sh.takeEntry()
-		e.setKey(hash, id)
+		e.hash = hash
 		sh.insert(e)
 	}
-	e.state, e.cause, e.noRetain, e.source, e.since = how, abi.ReasonNone, false, Source{}, now
+	e.check, e.state, e.since = sh.second.of(id), how, now
 	sh.tombs.push(e)
 }

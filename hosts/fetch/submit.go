@@ -191,8 +191,9 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 			return abi.ReasonLimitExceeded, storeFull
 		}
 		e = sh.takeEntry()
-		e.setKey(p.hash, &p.id)
-		e.source, e.since = p.source, now
+		e.hash, e.since, e.body = p.hash, now, sh.takeBody()
+		e.setKey(&p.id)
+		e.source = p.source
 		sh.insert(e)
 		sh.hints.push(e)
 		sh.stats.submitted++

@@ -68,6 +68,9 @@ func functions() []Function {
 				"Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks."},
 		{Module: "kvrt_store", Name: "evict", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
 			Doc: "Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does."},
+		{Module: "kvrt_store", Name: "evict_after", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
+			Doc: "Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. " +
+				"Several add up. A request whose end nobody tells evicts nothing."},
 		{Module: "kvrt_store", Name: "retain", Params: p("hashes", "hashes_count", "claims", "claims_len", "scope", "scope_len"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
 			Doc: "Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. " +
 				"scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. " +

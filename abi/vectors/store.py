@@ -60,6 +60,14 @@ def vectors(v, runs, hashes, dirty):
     effect("evict-none", "no block store", "evict", [at, n], -17, [], without)
     effect("evict-outside", "", "evict", [SIZE - 8, 2], -4, [])
 
+    later = [{"evict_after": {"hashes": [str(h) for h in here]}}]
+    effect("evict-after", "nothing goes before the request has ended", "evict_after", [at, n], 4, later)
+    effect("evict-after-dirty", "only 32 bits count", "evict_after", [dirty | at, dirty | n], 4, later)
+    effect("evict-after-request", "the blocks of the request", "evict_after", [0, 0], 4, later, asked)
+    effect("evict-after-no-id", "nobody can tell when the request has ended", "evict_after", [at, n], -15, [], {"host": {"store": store}})
+    effect("evict-after-none", "no block store", "evict_after", [at, n], -17, [], without)
+    effect("evict-after-outside", "", "evict_after", [SIZE - 8, 2], -4, [])
+
     def kept(*pairs):
         return [{"retain": {"claims": [{"hash": str(h), "priority": str(p)} for h, p in pairs]}}]
 

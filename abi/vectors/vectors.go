@@ -170,7 +170,9 @@ type Effect struct {
 	Discard *struct{}
 	Finish  *struct{ Aborted bool }
 	Evict   *struct{ Hashes []Uint } // that are gone afterwards
-	Retain  *struct {
+	// EvictAfter has those that are gone once the request has ended too.
+	EvictAfter *struct{ Hashes []Uint } `json:"evict_after"`
+	Retain     *struct {
 		Claims []struct { // that blocks have afterwards
 			Hash     Uint
 			Priority Int

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
+	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/runtime"
 )
@@ -30,6 +32,23 @@ func closeBlocks(h *store.Host) error {
 		return s.Close()
 	}
 	return nil
+}
+
+// ending is the hint store as the server sees it: that a request has ended concerns its
+// blocks too.
+type ending struct {
+	*fetch.Store
+	blocks *store.Host
+}
+
+func (e ending) Finish(id hint.Identity, aborted bool) {
+	e.Store.Finish(id, aborted)
+	e.blocks.Ended(id)
+}
+
+func (e ending) Discard(id hint.Identity) {
+	e.Store.Discard(id)
+	e.blocks.Ended(id)
 }
 
 // blockNamespace: a policy asks about the blocks of its request's tenant and namespace.

@@ -145,7 +145,7 @@ type daemon struct {
 func (d *daemon) server() (*server.Server, error) {
 	cfg := d.started
 	sc := server.Config{
-		Runtime: d.runtime, Store: d.store, Fleet: d.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP,
+		Runtime: d.runtime, Store: ending{d.store, d.blocks}, Fleet: d.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP,
 		Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
 		Pprof: d.flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: d.log,
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
 )
 
@@ -17,6 +19,7 @@ import (
 type Host struct {
 	store     *Store // nil: there is none
 	requests  *Requests
+	after     *Requests // whose hashes are to be evicted when they have ended
 	namespace func(*runtime.Call) (string, bool)
 	seed      maphash.Seed
 	effects   sync.Pool
@@ -29,7 +32,7 @@ func NewHost(store *Store, requests *Requests, namespace func(*runtime.Call) (st
 	if requests == nil {
 		requests = NewRequests(RequestsConfig{MaxRequests: 1})
 	}
-	h := &Host{store: store, requests: requests, namespace: namespace, seed: maphash.MakeSeed()}
+	h := &Host{store: store, requests: requests, after: NewRequests(RequestsConfig{TTL: requests.cfg.TTL, Now: requests.cfg.Now}), namespace: namespace, seed: maphash.MakeSeed()}
 	h.effects.New = func() any { return &effect{host: h} }
 	return h
 }
@@ -40,13 +43,23 @@ func (h *Host) Store() *Store { return h.store }
 // Requests are the requests that hints may speak of.
 func (h *Host) Requests() *Requests { return h.requests }
 
+// Ended says that a request has ended, however: what is known of it is dropped, and what
+// hints wanted evicted after it is evicted.
+func (h *Host) Ended(id hint.Identity) {
+	h.requests.Forget(id)
+	if req, ok := h.after.Of(id); ok {
+		h.after.Forget(id)
+		h.store.Evict(req.Namespace, req.Hashes, nil)
+	}
+}
+
 // Name is the import module.
 func (h *Host) Name() string { return "kvrt_store" }
 
 // Functions are the functions of the module, with the signatures of the table.
 func (h *Host) Functions() []runtime.HostFunction {
 	return runtime.Functions(h.Name(), map[string]func(*runtime.Call, []byte, []uint64){
-		"residency": h.residency, "evict": h.evict, "retain": h.retain,
+		"residency": h.residency, "evict": h.evict, "evict_after": h.evictAfter, "retain": h.retain,
 	})
 }
 
@@ -163,7 +176,19 @@ func (h *Host) evict(c *runtime.Call, mem []byte, stack []uint64) {
 		stack[0] = refused
 		return
 	}
-	stack[0] = h.prepare(c, &b, nil, 0)
+	stack[0] = h.prepare(c, &b, effect{op: evicts})
+}
+
+func (h *Host) evictAfter(c *runtime.Call, mem []byte, stack []uint64) {
+	b, refused := h.list(c, mem, uint32(stack[0]), uint32(stack[1]), 0)
+	switch id := c.Identity(); {
+	case refused != 0:
+		stack[0] = refused
+	case id.RequestID == "":
+		stack[0] = refuse(c, abi.ReasonNotFound, "the request has no id, so nobody can tell that it has ended")
+	default:
+		stack[0] = h.prepare(c, &b, effect{op: evictsAfter, id: id})
+	}
 }
 
 func (h *Host) retain(c *runtime.Call, mem []byte, stack []uint64) {
@@ -194,7 +219,7 @@ func (h *Host) retain(c *runtime.Call, mem []byte, stack []uint64) {
 		}
 	}
 	owner := h.owner(c, scope, uint32(stack[4]) != 0 || len(scope) > 0)
-	stack[0] = h.prepare(c, &b, directives[:count], owner)
+	stack[0] = h.prepare(c, &b, effect{op: claimsBlocks, owner: owner}, directives[:count]...)
 }
 
 // directiveAt reads a StoreClaim.
@@ -232,11 +257,11 @@ func (h *Host) owner(c *runtime.Call, scope []byte, scoped bool) uint64 {
 	return m.Sum64()
 }
 
-// prepare leaves an eviction, or claims, to the call. It returns how many of the blocks
-// the store has now.
-func (h *Host) prepare(c *runtime.Call, b *blocks, directives []Directive, owner uint64) uint64 {
+// prepare leaves an effect to the call. It returns how many of the blocks the store has
+// now.
+func (h *Host) prepare(c *runtime.Call, b *blocks, what effect, directives ...Directive) uint64 {
 	e := h.effects.Get().(*effect)
-	e.namespace, e.owner, e.evicts = b.namespace, owner, directives == nil
+	e.op, e.namespace, e.owner, e.id = what.op, b.namespace, what.owner, what.id
 	if b.raw == nil {
 		e.hashes = b.hashes // the request's, which nobody changes
 	} else {
@@ -255,7 +280,8 @@ func (h *Host) prepare(c *runtime.Call, b *blocks, directives []Directive, owner
 	return uint64(has)
 }
 
-// effect is an eviction, or claims, that wait for the verdict on their action.
+// effect is an eviction, now or later, or claims, that wait for the verdict on their
+// action.
 type effect struct {
 	host      *Host
 	namespace string
@@ -263,16 +289,34 @@ type effect struct {
 	own       []uint64 // what hashes is, where it is not the request's
 	runs      []Run
 	owner     uint64
-	evicts    bool
+	id        hint.Identity // its strings are views
+	op        uint8
 	bytes     []byte // of a residency
 }
+
+// what an effect does
+const (
+	evicts uint8 = iota
+	evictsAfter
+	claimsBlocks
+)
 
 // Commit carries it out. What the store no longer has does not reject the action: a hint
 // is advice.
 func (e *effect) Commit() (abi.Reason, string) {
 	s := e.host.store
-	if e.evicts {
+	switch e.op {
+	case evicts:
 		s.Evict(e.namespace, e.hashes, nil)
+	case evictsAfter:
+		after := Request{Namespace: e.namespace, Hashes: e.hashes}
+		if before, ok := e.host.after.Of(e.id); ok && before.Namespace == e.namespace {
+			after.Hashes = slices.Concat(before.Hashes, e.hashes)
+		}
+		if !e.host.after.Describe(e.id, after) {
+			e.Drop()
+			return abi.ReasonLimitExceeded, "too many blocks are to be evicted after this request"
+		}
 	}
 	for _, r := range e.runs {
 		if _, err := s.Retain(e.namespace, e.hashes[r.From:r.To], Claim{Owner: e.owner, Priority: r.Priority, TTL: r.TTL}, nil); err != nil {
@@ -289,7 +333,7 @@ const keep = 1 << 14
 
 // Drop gives it up.
 func (e *effect) Drop() {
-	e.namespace, e.hashes, e.runs = "", nil, e.runs[:0]
+	e.namespace, e.id, e.hashes, e.runs = "", hint.Identity{}, nil, e.runs[:0]
 	if cap(e.own) > keep {
 		e.own = nil
 	}

@@ -91,6 +91,42 @@ func TestHostKeepsNamespacesApart(t *testing.T) {
 	}
 }
 
+func TestEvictionsAfterARequestAddUp(t *testing.T) {
+	s := small(t, 4)
+	for hash := range uint64(4) {
+		put(t, s, nobody, hash)
+	}
+	h := NewHost(s, nil, nil)
+	for hash := range uint64(2) {
+		c := called("r")
+		h.function("evict_after").Call(c, memoryOf(hash), []uint64{0, 1})
+		c.Settle(true)
+		c = called("r")
+		h.function("evict_after").Call(c, memoryOf(3), []uint64{0, 1})
+		c.Settle(false)
+		c = called("other")
+		h.function("evict_after").Call(c, memoryOf(2), []uint64{0, 1})
+		c.Settle(true)
+	}
+	lease := acquireAny(t, s, nobody, 1)
+	h.Ended(hint.Identity{RequestID: "r", Attempt: 1}) // another attempt
+	h.Ended(hint.Identity{RequestID: "r"})
+	h.Ended(hint.Identity{RequestID: "r"})
+	must(t, s.Release(lease))
+	if got := s.has(nobody, []uint64{0, 1, 2, 3}); len(got) != 3 {
+		t.Errorf("left: %v; 0 should be gone, 1 was in use", got)
+	}
+	if h.after.Len() != 1 {
+		t.Errorf("%d requests are waited for", h.after.Len())
+	}
+}
+
+func acquireAny(t *testing.T, s *Store, ns string, hash uint64) uint64 {
+	token, _, err := s.Acquire(ns, hash)
+	must(t, err)
+	return token
+}
+
 func TestNamespaceIsInjective(t *testing.T) {
 	seen := map[string][2]string{}
 	for _, tenant := range []string{"", "a", "1", "1:", ":", "ab", "0:"} {

@@ -117,6 +117,14 @@ func effects(t *testing.T, h *Host, call *runtime.Call, v vectors.Call) {
 	if reason, detail := call.Settle(true); reason != abi.ReasonNone {
 		t.Fatal(reason, detail)
 	}
+	for _, e := range v.Effects {
+		if e.EvictAfter != nil {
+			if now := h.store.has(nobody, all); len(now) != len(before) {
+				t.Errorf("evicted before the request has ended: %v are left", now)
+			}
+		}
+	}
+	h.Ended(call.Identity())
 	after := h.store.has(nobody, all)
 	want := map[uint64]int{}
 	for hash := range before {
@@ -125,6 +133,11 @@ func effects(t *testing.T, h *Host, call *runtime.Call, v vectors.Call) {
 	for _, e := range v.Effects {
 		if e.Evict != nil {
 			for _, hash := range uints(e.Evict.Hashes) {
+				delete(want, hash)
+			}
+		}
+		if e.EvictAfter != nil {
+			for _, hash := range uints(e.EvictAfter.Hashes) {
 				delete(want, hash)
 			}
 		}

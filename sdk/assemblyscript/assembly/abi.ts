@@ -382,6 +382,11 @@ export declare function kvrt_store_residency(hashes: usize, hashes_count: u32, b
 @external("kvrt_store", "evict")
 export declare function kvrt_store_evict(hashes: usize, hashes_count: u32): i64;
 
+// Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. Several add up. A request whose end nobody tells evicts nothing.
+// @ts-ignore: decorator
+@external("kvrt_store", "evict_after")
+export declare function kvrt_store_evict_after(hashes: usize, hashes_count: u32): i64;
+
 // Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
 // @ts-ignore: decorator
 @external("kvrt_store", "retain")

@@ -576,6 +576,10 @@ int64_t kvrt_store_residency(const uint64_t *hashes, uint32_t hashes_count, void
 KVRT_IMPORT("kvrt_store", "evict")
 int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t hashes_count);
 
+/* Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. Several add up. A request whose end nobody tells evicts nothing. */
+KVRT_IMPORT("kvrt_store", "evict_after")
+int64_t kvrt_store_evict_after(const uint64_t *hashes, uint32_t hashes_count);
+
 /* Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost. */
 KVRT_IMPORT("kvrt_store", "retain")
 int64_t kvrt_store_retain(const uint64_t *hashes, uint32_t hashes_count, const void *claims, uint32_t claims_len, const void *scope, uint32_t scope_len);

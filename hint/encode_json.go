@@ -71,12 +71,8 @@ func appendJSON(dst []byte, base abi.Base, n abi.Node) ([]byte, *EncodeError) {
 	case abi.TagString:
 		return appendJSONString(dst, base.Bytes(n)), nil
 	case abi.TagU64s:
-		lead := byte('[')
-		for i := range n.Len {
-			dst = strconv.AppendUint(append(dst, lead), base.U64At(n, i), 10)
-			lead = ','
-		}
-		return append(dst, ']'), nil
+		off := uint32(n.Val)
+		return appendJSONU64s(dst, base[off:off+8*n.Len]), nil
 	case abi.TagArray:
 		return appendJSONArray(dst, base, n)
 	case abi.TagMap:

@@ -81,25 +81,6 @@ func appendMsgpackUint(dst []byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, mpUint64), v)
 }
 
-// appendMsgpackU64s appends the integers of a run. Nearly all are block hashes, which take
-// nine bytes: room for these is made at once.
-func appendMsgpackU64s(dst, run []byte) []byte {
-	at := len(dst)
-	dst = extend(dst, len(run)/8*9)
-	for ; len(run) >= 8; run = run[8:] {
-		v := binary.LittleEndian.Uint64(run)
-		if v <= math.MaxUint32 {
-			at = len(appendMsgpackUint(dst[:at], v))
-			continue
-		}
-		b := (*[9]byte)(dst[at:])
-		b[0] = mpUint64
-		binary.BigEndian.PutUint64(b[1:], v)
-		at += 9
-	}
-	return dst[:at]
-}
-
 func appendMsgpackInt(dst []byte, v int64) []byte {
 	switch {
 	case v >= 0:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -261,12 +262,9 @@ func (k *routers) formulate(ctx context.Context, c *httpCall) error {
 		}
 		return nil
 	case len(body) > 0 && body[0] == '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(body, &list); err != nil {
-			return refusal(http.StatusBadRequest, "the body is no list in JSON: %v", err)
-		}
-		if len(list) > maxBatch {
-			return errBatch
+		list, err := listed(body)
+		if err != nil {
+			return err
 		}
 		c.out = append(c.out, '[')
 		for i, one := range list {
@@ -285,6 +283,34 @@ func (k *routers) formulate(ctx context.Context, c *httpCall) error {
 	}
 	c.out = append(hint.AppendFormulatedJSON(c.out, c.formed.Envelope, c.formed.Policies), '\n')
 	return nil
+}
+
+// listed takes a list in JSON apart. It stops at what is too much: the elements of a long
+// list of nothing would take many times the memory of the body.
+func listed(body []byte) ([][]byte, error) {
+	var list [][]byte
+	var one json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(body))
+	_, err := d.Token() // the bracket
+	for err == nil && d.More() {
+		if len(list) == maxBatch {
+			return nil, errBatch
+		}
+		if err = d.Decode(&one); err == nil {
+			end := int(d.InputOffset())
+			list = append(list, body[end-len(one):end])
+		}
+	}
+	if err == nil {
+		_, err = d.Token() // the other bracket
+	}
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		err = cmp.Or(err, errors.New("there is more behind it"))
+	}
+	return nil, refusal(http.StatusBadRequest, "the body is no list in JSON: %v", err)
 }
 
 var errBatch = refusal(http.StatusRequestEntityTooLarge, "more than %d contexts at once", maxBatch)

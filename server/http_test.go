@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	stdruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,10 @@ func TestHTTP(t *testing.T) {
 		{"application/x-ndjson", a + "\n\n" + bad + "\r\n" + a, 200, "one:1 one-1; " + malformed + "; one:1 one-1"},
 		{"application/jsonl", "", 200, ""},
 		{"application/x-www-form-urlencoded", a, 415, "want application/json"},
+		{"application/json", "[" + a + "] []", 400, "the body is no list in JSON: "},
+		{"application/json", "[" + a + " " + a + "]", 400, "the body is no list in JSON: "},
+		{"application/json", "[" + a + ",]", 400, "the body is no list in JSON: "},
+		{"application/json", "[" + a + "}", 400, "the body is no list in JSON: "},
 		{"application/json", "[" + strings.Repeat("1,", maxBatch) + "1]", 413, "more than 1024 contexts at once"},
 		{"application/x-ndjson", strings.Repeat("1\n", maxBatch+1), 413, "more than 1024 contexts at once"},
 	} {
@@ -145,7 +150,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s %s: %d", tt.method, tt.path, resp.StatusCode)
 		}
 	}
-	if s := g.srv.Stats(); s.HTTP[2] != 9 || s.HTTP[4] != 12 || s.HTTP[5] != 0 {
+	if s := g.srv.Stats(); s.HTTP[2] != 9 || s.HTTP[4] != 16 || s.HTTP[5] != 0 {
 		t.Errorf("%v", s.HTTP)
 	}
 }
@@ -329,5 +334,24 @@ func TestHTTPRuntimeClosed(t *testing.T) {
 	}
 	if status, answer := post(t, g.router(), "", routed("a")); status != 503 || !strings.Contains(answer, runtime.ErrClosed.Error()) {
 		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// TestHTTPLongList: a list of nothing costs no more memory than the body that it came in.
+func TestHTTPLongList(t *testing.T) {
+	body := []byte("[" + strings.Repeat("0,", 1<<20) + "0]")
+	if _, err := listed(body); err != errBatch {
+		t.Fatal(err)
+	}
+	var before, after stdruntime.MemStats
+	stdruntime.ReadMemStats(&before)
+	_, _ = listed(body)
+	stdruntime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d bytes for a list of %d", got, len(body))
+	}
+	list, err := listed([]byte(" [ 1 , {\"a\": [2]} ,\"x\", null ]"))
+	if err != nil || fmt.Sprintf("%q", list) != `["1" "{\"a\": [2]}" "\"x\"" "null"]` {
+		t.Errorf("%q, %v", list, err)
 	}
 }

@@ -71,6 +71,8 @@ func functions() []Function {
 		{Module: "kvrt_store", Name: "evict_after", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
 			Doc: "Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. " +
 				"Several add up. A request whose end nobody tells evicts nothing."},
+		{Module: "kvrt_store", Name: "request", Params: p("buf", "cap"), Result: I64, Fuel: 150, PerB: 8,
+			Doc: "Writes the block hashes of this call's request, as its engine described them: u64s, from the first block on. Returns their length in bytes, or a negated Reason as residency does."},
 		{Module: "kvrt_store", Name: "retain", Params: p("hashes", "hashes_count", "claims", "claims_len", "scope", "scope_len"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
 			Doc: "Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. " +
 				"scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. " +

@@ -48,6 +48,18 @@ def vectors(v, runs, hashes, dirty):
     residency("-buffer-outside", "", [at, n, SIZE - 1, 2], -4)
     residency("-wraps", "offset + length wraps in 32 bits", [at, n, 0xFFFFFFFF, 2], -4)
 
+    def request(name, what, args, result, wrote=(), given=asked):
+        v("store-request" + name, what, module, "request", args, result, memory, wrote, **given)
+
+    request("", "", [buf, 8 * n], 8 * n, after(data))
+    request("-dirty", "only 32 bits count", [dirty | buf, dirty | 8 * n], 8 * n, after(data))
+    request("-unaligned", "a buffer lies anywhere", [buf + 1, 8 * n], 8 * n, after(data, buf + 1))
+    request("-small", "nothing is written, the length comes back", [buf, 8 * n - 1], 8 * n)
+    request("-ask", "no buffer: the length comes back", [0, 0], 8 * n)
+    request("-unknown", "nobody described it", [buf, 8 * n], -15, given=host)
+    request("-none", "no block store", [buf, 8 * n], -17, given=without)
+    request("-outside", "", [SIZE - 8, 16], -4)
+
     def effect(name, what, function, args, result, wants, given=host, memory=memory, after=()):
         v("store-" + name, what, module, function, args, result, memory, after, effects=wants, **given)
 

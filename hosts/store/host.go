@@ -59,7 +59,7 @@ func (h *Host) Name() string { return "kvrt_store" }
 // Functions are the functions of the module, with the signatures of the table.
 func (h *Host) Functions() []runtime.HostFunction {
 	return runtime.Functions(h.Name(), map[string]func(*runtime.Call, []byte, []uint64){
-		"residency": h.residency, "evict": h.evict, "evict_after": h.evictAfter, "retain": h.retain,
+		"residency": h.residency, "evict": h.evict, "evict_after": h.evictAfter, "request": h.request, "retain": h.retain,
 	})
 }
 
@@ -139,6 +139,26 @@ func (h *Host) list(c *runtime.Call, mem []byte, off, count uint32, more uint64)
 
 // nobody is Namespace("", "").
 const nobody = "0:"
+
+func (h *Host) request(c *runtime.Call, mem []byte, stack []uint64) {
+	buf, ok := window(mem, uint32(stack[0]), uint64(uint32(stack[1])))
+	if !ok {
+		stack[0] = refuse(c, abi.ReasonInvalidPayload, outside)
+		return
+	}
+	b, refused := h.list(c, mem, 0, 0, 0)
+	if refused != 0 {
+		stack[0] = refused
+		return
+	}
+	n := 8 * len(b.hashes)
+	if stack[0] = uint64(n); len(buf) < n {
+		return
+	}
+	for i, hash := range b.hashes {
+		binary.LittleEndian.PutUint64(buf[8*i:], hash)
+	}
+}
 
 func (h *Host) residency(c *runtime.Call, mem []byte, stack []uint64) {
 	buf, ok := window(mem, uint32(stack[2]), uint64(uint32(stack[3])))

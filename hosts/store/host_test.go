@@ -214,12 +214,15 @@ func TestResidencyAllocatesNothing(t *testing.T) {
 func FuzzHost(f *testing.F) {
 	f.Add(uint8(0), uint64(0), uint64(2), uint64(64), uint64(8), uint64(0), uint64(0), []byte{1})
 	f.Add(uint8(1), uint64(1<<32-1), uint64(1<<29), uint64(0), uint64(0), uint64(0), uint64(0), []byte{})
+	f.Add(uint8(4), uint64(64), uint64(16), uint64(0), uint64(0), uint64(0), uint64(0), []byte{})
 	f.Add(uint8(2), uint64(0), uint64(1), uint64(64), uint64(24), uint64(3), uint64(1<<32-1), []byte("0123456789012345678901234567890"))
 	s, err := New(Config{Capacity: 8 * pageSize, BlockBytes: []uint64{pageSize}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := NewHost(s, nil, nil)
+	r := NewRequests(RequestsConfig{TTL: MaxTTL})
+	r.Describe(hint.Identity{RequestID: "r"}, Request{Namespace: nobody, BlockSize: 3, Hashes: []uint64{1, 2}})
+	h := NewHost(s, r, nil)
 	f.Fuzz(func(t *testing.T, which uint8, a, b, c, d, e, g uint64, data []byte) {
 		if token, _, err := s.Reserve(nobody, a%16, 8); err == nil {
 			_ = s.Commit(token)
@@ -227,12 +230,14 @@ func FuzzHost(f *testing.F) {
 		mem := make([]byte, 1024)
 		copy(mem, data)
 		before := append([]byte(nil), mem...)
-		name := []string{"residency", "evict", "retain"}[which%3]
+		name := []string{"residency", "evict", "retain", "evict_after", "request"}[which%5]
 		stack := []uint64{a, b, c, d, e, g}
 		call := called("r")
 		h.function(name).Call(call, mem, stack)
 		if n := int64(stack[0]); name == "residency" && n > 0 && n <= int64(uint32(d)) {
 			from := uint32(c)
+			copy(before[from:int64(from)+n], mem[from:])
+		} else if from := uint32(a); name == "request" && n > 0 && n <= int64(uint32(b)) {
 			copy(before[from:int64(from)+n], mem[from:])
 		}
 		if string(before) != string(mem) {

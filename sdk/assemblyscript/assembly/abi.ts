@@ -387,6 +387,11 @@ export declare function kvrt_store_evict(hashes: usize, hashes_count: u32): i64;
 @external("kvrt_store", "evict_after")
 export declare function kvrt_store_evict_after(hashes: usize, hashes_count: u32): i64;
 
+// Writes the block hashes of this call's request, as its engine described them: u64s, from the first block on. Returns their length in bytes, or a negated Reason as residency does.
+// @ts-ignore: decorator
+@external("kvrt_store", "request")
+export declare function kvrt_store_request(buf: usize, cap: u32): i64;
+
 // Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
 // @ts-ignore: decorator
 @external("kvrt_store", "retain")

@@ -580,6 +580,10 @@ int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t hashes_count);
 KVRT_IMPORT("kvrt_store", "evict_after")
 int64_t kvrt_store_evict_after(const uint64_t *hashes, uint32_t hashes_count);
 
+/* Writes the block hashes of this call's request, as its engine described them: u64s, from the first block on. Returns their length in bytes, or a negated Reason as residency does. */
+KVRT_IMPORT("kvrt_store", "request")
+int64_t kvrt_store_request(void *buf, uint32_t cap);
+
 /* Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost. */
 KVRT_IMPORT("kvrt_store", "retain")
 int64_t kvrt_store_retain(const uint64_t *hashes, uint32_t hashes_count, const void *claims, uint32_t claims_len, const void *scope, uint32_t scope_len);

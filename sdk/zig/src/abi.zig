@@ -767,6 +767,8 @@ pub const store = struct {
     pub extern "kvrt_store" fn evict(hashes: [*]const u64, hashes_count: u32) i64;
     /// Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. Several add up. A request whose end nobody tells evicts nothing.
     pub extern "kvrt_store" fn evict_after(hashes: [*]const u64, hashes_count: u32) i64;
+    /// Writes the block hashes of this call's request, as its engine described them: u64s, from the first block on. Returns their length in bytes, or a negated Reason as residency does.
+    pub extern "kvrt_store" fn request(buf: [*]u8, cap: u32) i64;
     /// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
     pub extern "kvrt_store" fn retain(hashes: [*]const u64, hashes_count: u32, claims: ?[*]const u8, claims_len: u32, scope: ?[*]const u8, scope_len: u32) i64;
 };

@@ -48,7 +48,8 @@ type Stats struct {
 	Flights int // blocks under way
 	Peers   int // that links may be kept to
 
-	Operations uint64 // pulls and what was asked of them
+	Queries    uint64
+	Operations uint64 // rounds in which a source was turned to
 	Coalesced  uint64 // blocks that another operation was bringing already
 	Busy       uint64 // requests refused for a cap on bytes
 	Incomplete uint64 // operations that did not bring every block
@@ -71,7 +72,7 @@ func (f *Fetcher) Stats() Stats {
 	defer f.mu.Unlock()
 	return Stats{
 		Flights: len(f.flights), Peers: len(f.routes),
-		Operations: f.operations.Load(), Coalesced: f.coalesced.Load(), Busy: f.busy.Load(), Incomplete: f.incomplete.Load(),
+		Queries: f.queries.Load(), Operations: f.operations.Load(), Coalesced: f.coalesced.Load(), Busy: f.busy.Load(), Incomplete: f.incomplete.Load(),
 	}
 }
 
@@ -186,8 +187,6 @@ func (f *Fetcher) Deliver(ctx context.Context, r *Request, dst Destination, stat
 // reasonOf is how an error looks in an outcome.
 func reasonOf(err error) abi.Reason {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return abi.ReasonHandlerTimeout
 	case errors.Is(err, ErrIncomplete):
 		return abi.ReasonNotFound
 	case errors.Is(err, ErrBusy), errors.Is(err, peer.ErrNoRoom):

@@ -215,7 +215,7 @@ func TestAnothersFailure(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the first: %v", err)
 	}
-	if o := w.outcome(a); o.State != outcome.Failed || o.Reason != abi.ReasonHandlerTimeout {
+	if o := w.outcome(a); o.State != outcome.Failed || o.Reason != abi.ReasonUnavailable {
 		t.Errorf("%+v", o)
 	}
 	if o := w.outcome(b); o.State != outcome.Completed {

@@ -24,6 +24,7 @@ type puller struct {
 	begin    begin
 	slots    []Slot
 	trailers []byte
+	scratch  []byte // for blocks that the sink does not want
 }
 
 // RefusedError is why a source does not talk to us.
@@ -256,13 +257,17 @@ func (p *puller) readRun(req *Request, at, n int, status []Status, res *Result) 
 
 // read fills dst, or skips n bytes without one, and sums them up while they are in the cache.
 func (p *puller) read(dst []byte, n int) (crc uint32, err error) {
-	if dst == nil {
-		dst = make([]byte, n) // seldom: somebody else brought the block meanwhile
+	if dst == nil && p.scratch == nil {
+		p.scratch = make([]byte, copyChunk)
 	}
 	table := castagnoli()
 	for at := 0; at < n; {
-		k, err := p.frames.link.Data.Read(dst[at:])
-		crc = crc32.Update(crc, table, dst[at:at+k])
+		to := p.scratch[:min(n-at, len(p.scratch))]
+		if dst != nil {
+			to = dst[at:]
+		}
+		k, err := p.frames.link.Data.Read(to)
+		crc = crc32.Update(crc, table, to[:k])
 		at += k
 		if err != nil && at < n {
 			if err == io.EOF {

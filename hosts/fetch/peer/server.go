@@ -180,14 +180,15 @@ func (s *Server) run(in Incoming) {
 		}
 		return
 	}
+	link.setDeadline(deadline)
 	use, ok := s.enter(in, link)
+	ss := &session{server: s, use: use, frames: frames{link: link, self: s.cfg.Incarnation}}
+	defer s.leave(link, use)
 	if !ok {
-		link.Close()
+		s.stats.refused.Add(1)
+		ss.refuse("this peer has too many links already")
 		return
 	}
-	defer s.leave(link, use)
-	ss := &session{server: s, use: use, frames: frames{link: link, self: s.cfg.Incarnation}}
-	link.setDeadline(deadline)
 	if err := ss.greet(); err != nil {
 		s.stats.failed.Add(1)
 		return
@@ -197,7 +198,7 @@ func (s *Server) run(in Incoming) {
 	}
 }
 
-// enter makes a link out of a connection.
+// enter makes a link out of a connection. False: it is one too many for its peer.
 func (s *Server) enter(in Incoming, link *Link) (*peerUse, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,14 +207,13 @@ func (s *Server) enter(in Incoming, link *Link) (*peerUse, bool) {
 	if use == nil {
 		use = &peerUse{}
 	}
-	if s.closed || use.links >= s.cfg.MaxLinksPerPeer {
-		s.stats.refused.Add(1)
-		return nil, false
+	if s.closed {
+		link.Close()
 	}
 	use.links++
 	s.byPeer[link.Peer] = use
 	s.links[link] = struct{}{}
-	return use, true
+	return use, use.links <= s.cfg.MaxLinksPerPeer
 }
 
 func (s *Server) leave(link *Link, use *peerUse) {

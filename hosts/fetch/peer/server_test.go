@@ -157,14 +157,15 @@ func TestCapsOnLinks(t *testing.T) {
 		(&frames{link: l, self: 5}).hi()
 		open = append(open, l)
 	}
-	l, err := p.dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	c := NewClient(ClientConfig{}, p.dial, newVault())
+	defer c.Close()
+	var refused *RefusedError
+	if _, err := c.Pull(t.Context(), &Request{Hashes: []uint64{1}, MaxBytes: 1 << 20}, make([]Status, 1)); !errors.As(err, &refused) || refused.Text == "" {
+		t.Errorf("a third link of a peer: %v", err)
 	}
-	if _, err := l.Control.Read(make([]byte, 1)); err == nil {
-		t.Error("a third link of a peer was welcomed")
+	if n := s.Stats().Refused; n != 1 {
+		t.Errorf("%d links were refused", n)
 	}
-	l.Close()
 	for _, l := range open {
 		l.Close()
 	}
@@ -174,12 +175,47 @@ func TestCapsOnLinks(t *testing.T) {
 	if len(s.byPeer) != 0 {
 		t.Errorf("%d peers are remembered without a link", len(s.byPeer))
 	}
-	if l, err = p.dial(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := c.Pull(t.Context(), &Request{Hashes: []uint64{1}, MaxBytes: 1 << 20}, make([]Status, 1)); err != nil {
+		t.Errorf("when the others have gone: %v", err)
 	}
-	(&frames{link: l, self: 5}).hi()
-	l.Close()
 }
+
+// TestPullAllocatesNothingPerBlock: 200 blocks cost what one does, once buffers have
+// found their sizes.
+func TestPullAllocatesNothingPerBlock(t *testing.T) {
+	var hashes []uint64
+	for h := range uint64(200) {
+		hashes = append(hashes, h+1)
+	}
+	v := newVault(hashes...)
+	_, p, stop := startServer(t, ServerConfig{}, v)
+	defer stop()
+	c := NewClient(ClientConfig{}, p.dial, reuse{make([]byte, 300)})
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	status := make([]Status, 200)
+	allocs := func(n int) float64 {
+		req := &Request{Hashes: hashes[:n], MaxBytes: 1 << 20}
+		return testing.AllocsPerRun(20, func() {
+			if res, err := c.Pull(ctx, req, status[:n]); err != nil || res.Blocks != n {
+				t.Fatal(res, err)
+			}
+		})
+	}
+	allocs(200)
+	// net.Pipe makes a timer for each deadline, so a request has some of its own.
+	if one, many := allocs(1), allocs(200); many > one+4 {
+		t.Errorf("%v allocations for a block, %v for 200", one, many)
+	}
+}
+
+// reuse is a sink that keeps nothing.
+type reuse struct{ slot []byte }
+
+func (r reuse) Reserve([]byte, uint64, int) (Slot, error) { return Slot{Data: r.slot}, nil }
+func (r reuse) Commit(Slot, uint32) bool                  { return true }
+func (r reuse) Abort(Slot)                                {}
 
 // TestCreditIsShared: links of one peer share its bytes, and what a link holds is
 // credit again when its answer has been sent.

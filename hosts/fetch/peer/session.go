@@ -45,6 +45,17 @@ func (ss *session) greet() error {
 	return f.link.SendFile(slab.FD)
 }
 
+// refuse answers a Hello with why there is no Welcome.
+func (ss *session) refuse(why string) {
+	f := &ss.frames
+	h, _, err := f.receive(0, frameHello, frameHello)
+	if err != nil {
+		return
+	}
+	f.peer = h.from
+	f.send(frameRefuse, 0, append(f.body(), why...)) // its failure is the link's, which ends here
+}
+
 // serve answers one request. After an error the link is closed.
 func (ss *session) serve() error {
 	s, f := ss.server, &ss.frames

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/fleet/peers"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
@@ -140,12 +139,10 @@ func run(ctx context.Context, out io.Writer, self string) error {
 	if err := rt.Dispatch(&runtime.Request{Body: []byte(envelope), Identity: id}, res); err != nil {
 		return err
 	}
-	for i, r := range res.Results {
+	for _, r := range res.Results {
 		fmt.Fprintf(out, "%s: %s\n", r.ActionID, r.Status)
-		if string(r.ActionType) == "kv.fetch" && r.Status == abi.StatusAccepted {
-			x.Outcomes.Accept(id, []byte("m1"), uint32(i), hints.Status(id).Hashes)
-		}
 	}
+	x.Dispatched(id, []byte("m1"), res.Results)
 
 	// The engine wants the blocks of its request.
 	req := &fetcher.Request{Identity: id, Tenant: "tenant-a", Namespace: []byte(namespace), BlockBytes: blockSize, Hashes: []uint64{11, 12, 13}}

@@ -1,0 +1,45 @@
+package peers_test
+
+import (
+	"testing"
+
+	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/fleet/peers"
+	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/fetch/outcome"
+)
+
+func TestDispatched(t *testing.T) {
+	n := newNode(t, peers.Config{})
+	id, other := hint.Identity{RequestID: "a"}, hint.Identity{RequestID: "b"}
+	for _, id := range []hint.Identity{id, other} {
+		n.submit(t, id, "tcp://127.0.0.1:1", []uint64{1, 2, 2})
+	}
+	n.Dispatched(id, []byte("m2"), []hint.Result{
+		{Index: 0, ActionType: []byte("kv.retain"), Status: abi.StatusAccepted},
+		{Index: 1, ActionType: []byte("kv.fetch"), Status: abi.StatusAccepted},
+		{Index: 2, ActionType: []byte("kv.fetch"), Status: abi.StatusRejected, Reason: abi.ReasonInvalidPayload},
+	})
+	out := n.Outcomes.Query(outcome.Filter{Identity: &id}, 9)
+	if len(out) != 2 || out[0].MessageID != "m2" || out[0].Index != 1 || out[0].Blocks != 2 || out[0].State != outcome.Open || out[1].State != outcome.Superseded {
+		t.Errorf("%+v", out)
+	}
+	n.Dispatched(other, nil, []hint.Result{{ActionType: []byte("kv.fetch"), Status: abi.StatusRejected, Reason: abi.ReasonConflictingSource}})
+	if out := n.Outcomes.Query(outcome.Filter{Identity: &other}, 1); out[0].State != outcome.Failed || out[0].Reason != abi.ReasonConflictingSource {
+		t.Errorf("%+v", out)
+	}
+	n.Finish(id, false)
+	n.Discard(other)
+	if out := n.Outcomes.Query(outcome.Filter{Identity: &id}, 1); out[0].State != outcome.Discarded {
+		t.Errorf("%+v", out)
+	}
+	for _, id := range []hint.Identity{id, other} {
+		if st := n.Status(id); st.State != abi.FetchStateFinished {
+			t.Errorf("%+v", st)
+		}
+	}
+	n.Sweep()
+	if _, _, st := n.Stats(); st.Accepted != 3 || st.Open != 0 {
+		t.Errorf("%+v", st)
+	}
+}

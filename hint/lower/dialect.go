@@ -19,6 +19,7 @@ func (l *Lowerer) carryDialect(dst []byte, t *Target, report Report) ([]byte, Re
 	}
 	top := &l.top
 	report.Carried = false
+	top.remove(keyHints)
 	var err error
 	if t.Dialect == DialectRouterHint {
 		var flat []byte

@@ -49,6 +49,8 @@
 // absent one is "", but an absent action_version is "1.0", which is what it counts as.
 // A payload keeps its integers, the order of its keys and the spelling of its floats. It
 // must be there, but for SGLang, whose default it has.
+// An id or version of another kind than text or number is refused, with its path. A
+// kv_hints that is in the request beside kv_hint is replaced, or taken out with it.
 //
 // # Legs
 //

@@ -155,6 +155,7 @@ func (l *Lowerer) without(dst []byte, t *Target, report Report) ([]byte, Report,
 		return dst, report, nil
 	}
 	l.top.remove(keyHint)
+	l.top.remove(keyHints)
 	if t.Engine == VLLM {
 		if err := transfer(&l.top, "", nil); err != nil {
 			return nil, report, err
@@ -178,6 +179,7 @@ func (l *Lowerer) carry(dst []byte, t *Target, report Report) ([]byte, Report, e
 		return append(dst, env...), report, nil
 	case t.Engine == VLLM && t.transitional():
 		l.top.remove(keyHint)
+		l.top.remove(keyHints)
 		err = transfer(&l.top, keyHint, env)
 	case t.Engine == VLLM:
 		l.top.rename(keyHint, keyHints, env)
@@ -227,12 +229,37 @@ func (l *Lowerer) decode(format hint.Format, raw []byte) error {
 	if err := l.frame.Decode(format, raw, l.limits.Envelope); err != nil {
 		return envelopeError(format, raw, err)
 	}
+	if err := l.texts(format, raw); err != nil {
+		return err
+	}
 	l.all = l.all[:0]
 	for i := range l.frame.Len() {
 		if err := faultOf(l.frame.Action(i)); err != nil {
 			return err
 		}
 		l.all = append(l.all, hint.Forward{Index: i})
+	}
+	return nil
+}
+
+// texts refuses an envelope whose version or id is of a kind that the frame has no text
+// for. What is absent or null is empty.
+func (l *Lowerer) texts(format hint.Format, raw []byte) error {
+	if len(l.frame.ProtocolVersion()) > 0 && len(l.frame.MessageID()) > 0 {
+		return nil
+	}
+	var env object
+	if err := env.read(format, raw); err != nil {
+		return wrong(keyHint, "%s", err.(*Error).Msg)
+	}
+	for _, name := range []string{"protocol_version", "message_id"} {
+		val := env.get(name)
+		if val == nil {
+			continue
+		}
+		if kind := kindOf(format, val); kind != "a string" && kind != "a number" {
+			return wrong(keyHint+"."+name, "must be a string or a number, not %s", kind)
+		}
 	}
 	return nil
 }

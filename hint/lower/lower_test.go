@@ -79,6 +79,9 @@ func TestPlaces(t *testing.T) {
 		{"decode with a hint only", decode, `{"kv_hint":` + envelope + `,"kv_transfer_params":{"kv_hint":{}}}`, `{"kv_hints":` + envelope + `,"kv_transfer_params":{}}`},
 		{"leg of the request", newer, `{"leg":"decode","kv_hint":` + envelope + `,"disaggregated_params":{"a":1}}`, `{"leg":"decode","disaggregated_params":{"a":1}}`},
 		{"prefill carries", newer, `{"leg":"prefill","kv_hint":` + envelope + `,"kv_transfer_params":{"do_remote_decode":true}}`, `{"leg":"prefill","kv_hints":` + envelope + `,"kv_transfer_params":{"do_remote_decode":true}}`},
+		{"decode replays no older one", lower.Target{Engine: lower.SGLang, Leg: abi.LegDecode}, `{"kv_hint":` + envelope + `,"kv_hints":{"mine":1},"bootstrap_room":0}`, `{"bootstrap_room":0}`},
+		{"transitional, hints of the client are replaced", older, `{"prompt":"hi","kv_hints":{"mine":1},"kv_hint":{"actions":[]}}`, `{"prompt":"hi","kv_transfer_params":{"kv_hint":{"protocol_version":"","message_id":"","actions":[]}}}`},
+		{"null ids are empty", newer, `{"kv_hint":{"message_id":null,"protocol_version":1e2,"actions":[]}}`, `{"kv_hints":{"protocol_version":"100.0","message_id":"","actions":[]}}`},
 		{"an escaped key", newer, `{"kv_\u0068int":{"actions":[]}}`, `{"kv_hints":{"protocol_version":"","message_id":"","actions":[]}}`},
 	} {
 		got, _, err := run(t, c.target, c.request)
@@ -188,6 +191,8 @@ func TestErrors(t *testing.T) {
 		{vllm, `{"kv_hint":{"actions":[1]}}`, "kv_hint.actions[0]", "must be a mapping, not a number"},
 		{vllm, action(``), "kv_hint.actions[1].action_type", "is missing"}, {vllm, action(`"action_type":""`), "kv_hint.actions[1].action_type", "is empty"}, {vllm, action(`"action_type":1`), "kv_hint.actions[1].action_type", "must be a string"},
 		{vllm, action(`"action_type":"t"`), "kv_hint.actions[1].payload", "is missing"}, {vllm, action(`"action_type":"t","payload":null`), "kv_hint.actions[1].payload", "is missing"}, {vllm, action(`"action_type":"t","payload":[1]`), "kv_hint.actions[1].payload", "must be a mapping, not a list"},
+		{vllm, `{"kv_hint":{"message_id":[],"actions":[]}}`, "kv_hint.message_id", "must be a string or a number, not a list"}, {vllm, `{"kv_hint":{"message_id":"m","protocol_version":{"a":1},"actions":[]}}`, "kv_hint.protocol_version", "must be a string or a number, not a mapping"},
+		{sglang, `{"kv_hint":{"message_id":true,"protocol_version":"0.1","actions":[]}}`, "kv_hint.message_id", "must be a string or a number, not a bool"},
 		{vllm, action(`"action_type":"t","payload":{},"action_id":[]`), "kv_hint.actions[1].action_id", "must be a string or a number"}, {vllm, action(`"action_type":"t","payload":{},"action_version":true`), "kv_hint.actions[1].action_version", "must be a string or a number"},
 		{older, `{"kv_hint":{"actions":[]},"sampling_params":[]}`, "sampling_params", "must be a mapping, not a list"}, {older, `{"kv_hint":{"actions":[]},"sampling_params":{"extra_args":3}}`, "sampling_params.extra_args", "must be a mapping, not a number"},
 		{older, `{"kv_hint":{"actions":[]},"sampling_params":{"extra_args":{"kv_transfer_params":"x"}}}`, "sampling_params.extra_args.kv_transfer_params", "must be a mapping"}, {older, `{"kv_hint":{"actions":[]},"kv_transfer_params":"x"}`, "kv_transfer_params", "must be a mapping"},

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -17,7 +16,7 @@ type budget struct {
 
 // defaultBudget is 1 GiB, or 512 MiB for each core where that is more: pools are as large
 // as there are cores, so that is a dozen guests with MaxMemory on any machine.
-func defaultBudget() uint64 { return max(1<<30, 512<<20*uint64(runtime.GOMAXPROCS(0))) }
+func defaultBudget(processors int) uint64 { return max(1<<30, 512<<20*uint64(processors)) }
 
 // take takes n bytes, all or none.
 func (b *budget) take(n uint64) bool {

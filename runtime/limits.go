@@ -15,7 +15,7 @@ type Limits struct {
 	// TableElements is how many entries the tables of one instance have, all together.
 	// They lie outside its memory, at 8 bytes each. Default 32,768.
 	TableElements uint32
-	// Instances is how many calls run side by side. Default: twice GOMAXPROCS.
+	// Instances is how many calls run side by side. Default: twice Config.Processors.
 	Instances int
 	// CallDepth is what calls within a call may take, in bytes as admission weighs them.
 	// Default 256 KiB.

@@ -174,7 +174,11 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		return nil, err
 	}
 	g := &guest{runtime: r, spec: spec, info: info, requires: abi.ContextFieldSet(info.Manifest.Requires)}
-	g.limits = spec.Limits.withDefaults(info.Manifest.Limits.Memory, info.Manifest.Limits.Fuel)
+	asked := spec.Limits
+	if asked.Instances <= 0 {
+		asked.Instances = 2 * r.cfg.Processors
+	}
+	g.limits = asked.withDefaults(info.Manifest.Limits.Memory, info.Manifest.Limits.Fuel)
 	refuse := func(rule, item string, err error) error {
 		return &LoadError{spec.Name, []Problem{{rule, item, err.Error()}}}
 	}

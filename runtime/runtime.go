@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	goruntime "runtime"
 	"slices"
 	"sort"
 	"sync"
@@ -38,8 +39,14 @@ type Config struct {
 	// Memory is what the instances of all guests may come to in bytes, linear memory and
 	// tables at their limits: of each guest all instances and one spare. A guest that would
 	// not fit is refused; one that is being replaced counts until its last call has ended.
-	// Default 1 GiB, or 512 MiB for each of GOMAXPROCS when that is more.
+	// Default 1 GiB, or 512 MiB for each of Processors when that is more.
 	Memory uint64
+	// Processors is how many there are to run guests. Pools have twice as many instances
+	// by default. Default: GOMAXPROCS when New is called. A program may raise that
+	// afterwards: a guest is not taken off its thread, so guests that compute for long
+	// keep others from being served only while they hold all of GOMAXPROCS; with more of
+	// those than processors, the system shares these out.
+	Processors int
 	// Log receives results (debug), rejections (warn, once per type and reason),
 	// lifecycle events and the guests' lines. Default: nothing is logged.
 	Log *slog.Logger
@@ -111,10 +118,13 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience
 	}
-	if cfg.Memory == 0 {
-		cfg.Memory = defaultBudget()
+	if cfg.Processors <= 0 {
+		cfg.Processors = goruntime.GOMAXPROCS(0)
 	}
-	r := &Runtime{upkeep: make(chan struct{}, upkeepAtOnce()), closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
+	if cfg.Memory == 0 {
+		cfg.Memory = defaultBudget(cfg.Processors)
+	}
+	r := &Runtime{upkeep: make(chan struct{}, upkeepAtOnce(cfg.Processors)), closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {
 			return nil, fmt.Errorf("the capability %s is offered twice", h.Name())

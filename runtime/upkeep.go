@@ -1,9 +1,6 @@
 package runtime
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // Upkeep is what guests do that no caller waits for: the start of an instance in the
 // place of one that is used up, and kvrt_idle. A guest holds its thread against the
@@ -22,7 +19,7 @@ const (
 )
 
 // upkeepAtOnce leaves most of the processors to the callers.
-func upkeepAtOnce() int { return max(1, runtime.GOMAXPROCS(0)/4) }
+func upkeepAtOnce(processors int) int { return max(1, processors/4) }
 
 // turn waits until few others of the runtime are in their upkeep. What it returns ends
 // the turn.

@@ -78,7 +78,7 @@ func (p *pool) busyIdle() bool {
 func TestTurns(t *testing.T) {
 	p, _ := newFakePool(t, 1)
 	r := p.guest.runtime
-	for range upkeepAtOnce() {
+	for range cap(r.upkeep) {
 		r.turn()
 	}
 	begun := time.Now()
@@ -86,7 +86,7 @@ func TestTurns(t *testing.T) {
 	if took := time.Since(begun); took < upkeepWait {
 		t.Errorf("one too many after %v", took)
 	}
-	for range upkeepAtOnce() {
+	for range cap(r.upkeep) {
 		r.endTurn()
 	}
 	p.drain()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	goruntime "runtime"
 	"syscall"
 	"time"
 
@@ -87,6 +88,9 @@ func (f *serveFlags) apply(cfg *config.Config) {
 	}
 }
 
+// threadsPerProcessor is twice what one guest has instances by default.
+const threadsPerProcessor = 4
+
 // serve runs the daemon until a signal ends it.
 func serve(cmd *cobra.Command, flags *serveFlags) error {
 	cfg, err := loadConfig(flags.file)
@@ -105,6 +109,11 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 		return err
 	}
 	defer s.fleet.Close()
+	if os.Getenv("GOMAXPROCS") == "" {
+		// So that guests that compute for long hold some of them, and the kernel lets the
+		// others have their turn. The runtime has counted the processors by now.
+		goruntime.GOMAXPROCS(threadsPerProcessor * min(goruntime.GOMAXPROCS(0), goruntime.NumCPU()))
+	}
 	d := &daemon{stack: s, file: flags.file, flags: flags, started: cfg}
 	srv, err := d.server()
 	if err != nil {

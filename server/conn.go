@@ -181,6 +181,8 @@ func (c *conn) handle(frame []byte) bool {
 		return c.formulate(len(frame))
 	case opFormulateBatch:
 		return c.formulateBatch(len(frame))
+	case opDescribe:
+		c.describe()
 	default:
 		c.refuse(CodeUnknownOp, fmt.Sprintf("this daemon does not know operation %d", q.op), 0)
 	}

@@ -15,7 +15,7 @@ const ProtocolVersion = 1
 // DefaultMaxFrame bounds a frame in bytes, its length not counted.
 const DefaultMaxFrame = 8 << 20
 
-// op says what a frame is. Numbers from 8 to 14 are for later operations.
+// op says what a frame is. Numbers from 9 to 14 are for later operations.
 type op uint8
 
 const (
@@ -27,6 +27,7 @@ const (
 	opStatus         op = 5
 	opFormulate      op = 6
 	opFormulateBatch op = 7
+	opDescribe       op = 8
 	opError          op = 15 // from the server only: about the connection, not a request
 	numOps              = 16
 )
@@ -78,6 +79,7 @@ const (
 	maxEngine     = 256
 	maxRequestID  = 512
 	maxDialect    = 64
+	maxNamespace  = 512 // of a tenant too
 )
 
 // maxBatch bounds the contexts of one formulate_batch.
@@ -95,8 +97,13 @@ type request struct {
 	output   abi.Format // of formulate
 	batch    batch
 	aborted  bool
-	version  uint64
-	client   string
+
+	// What describe says; the hashes are the body.
+	tenant, namespace string
+	blockSize         int
+
+	version uint64
+	client  string
 
 	named bool // op and seq are read, so that an error can be about this request
 }
@@ -104,7 +111,7 @@ type request struct {
 func (q *request) oneway() bool { return q.flags&flagOneway != 0 }
 
 // The lengths of the arrays that requests are.
-var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6}
+var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6, opDescribe: 12}
 
 // batch is the bodies of a formulate_batch, as they lie in the frame.
 type batch struct {
@@ -160,6 +167,8 @@ func (q *request) decode(frame []byte) *frameError {
 		q.aborted = r.bool("aborted")
 	case opDiscard, opStatus:
 		q.head(&r)
+	case opDescribe:
+		q.describe(&r)
 	}
 	r.end()
 	return r.err
@@ -213,6 +222,8 @@ func (o op) String() string {
 		return "formulate"
 	case opFormulateBatch:
 		return "formulate_batch"
+	case opDescribe:
+		return "describe"
 	case opError:
 		return "error"
 	}
@@ -249,6 +260,9 @@ func appendRequest(b []byte, q *request) []byte {
 		b = appendBin(appendStr(appendUint(b, uint64(q.format)), q.dialect), q.body)
 	case opFinish:
 		b = appendBool(b, q.aborted)
+	case opDescribe:
+		b = appendUint(appendStr(appendStr(b, q.tenant), q.namespace), uint64(q.blockSize))
+		b = appendBin(b, q.body)
 	}
 	return endFrame(b, at)
 }

@@ -52,6 +52,8 @@ func goldens() []golden {
 	ask("formulate", requestOf(opFormulate, 1, request{format: abi.FormatJSON, body: []byte(`{}`)}))
 	ask("formulate several", requestOf(opFormulateBatch, 2, request{format: abi.FormatMsgpack, output: abi.FormatJSON, batch: batch{[]byte("\xc4\x02{}\x81\xa1a\x01"), 2}}))
 
+	ask("describe", requestOf(opDescribe, 3, request{identity: id, tenant: "t", namespace: "llama", blockSize: 16, body: []byte("\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")}))
+
 	answer("hello reply", appendHelloReply(nil, 0, "1.2.3", DefaultMaxFrame, 7), replyOf(opHello, 0, func(p *reply) {
 		p.version, p.server, p.maxFrame, p.generation = 1, "1.2.3", DefaultMaxFrame, 7
 	}))
@@ -81,6 +83,7 @@ func goldens() []golden {
 	answer("formulate reply to several", several, replyOf(opFormulateBatch, 2, func(p *reply) {
 		p.formulated = []Formulated{{Policies: policies[:1]}, {Err: &RemoteError{CodeMalformed, "malformed context: selected is missing at offset 0", 0}}}
 	}))
+	answer("describe reply", endFrame(appendBool(beginReply(append([]byte(nil), 0, 0, 0, 0), opDescribe, 3, 4), true), 0), replyOf(opDescribe, 3, func(p *reply) { p.kept = true }))
 	answer("malformed envelope", appendErrorReply(nil, opSubmit, 128, CodeMalformed, "malformed envelope: actions is missing at offset 2", 2),
 		replyOf(opSubmit, 128, func(p *reply) {
 			p.err = &RemoteError{CodeMalformed, "malformed envelope: actions is missing at offset 2", 2}
@@ -166,7 +169,7 @@ func TestRequestForms(t *testing.T) {
 		{"long headers", "dd0000000b cd0002 ce00000001 00 d901 65 00 01 00 da0001 72 02 a0 c50001 80", "submit 1 flags=0 {e r 0 0 aggregated} format=2 dialect= body=80"},
 		{"a body that is a map", "9b 02 01 00 a0 00 00 00 a0 00 a0 81a7616374696f6e7390", "submit 1 flags=0 {  0 0 absent} format=2 dialect= body=81a7616374696f6e7390"},
 		{"a body that is a string", "9b 02 01 00 a0 00 00 00 a0 01 a0 a27b7d", "submit 1 flags=0 {  0 0 absent} format=1 dialect= body=7b7d"},
-		{"an unknown operation", "93 08 01 01", "operation 8 1 flags=1 {  0 0 absent} format=0 dialect= body="},
+		{"an unknown operation", "93 09 01 01", "operation 9 1 flags=1 {  0 0 absent} format=0 dialect= body="},
 		{"a context that is a map", "96 06 01 00 00 01 81a16101", "formulate 1 flags=0 {  0 0 absent} format=2 dialect= body=81a16101"},
 		{"an unknown operation with what follows", "95 0a 01 00 81 01 02 c0", "operation 10 1 flags=0 {  0 0 absent} format=0 dialect= body="},
 	} {

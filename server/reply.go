@@ -90,7 +90,7 @@ func appendText(b, s []byte) []byte {
 const maxErrorText = 4096
 
 // replyLength is the lengths of the arrays that replies are.
-var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4}
+var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4, opDescribe: 4}
 
 // reply is one decoded reply, as the client sees it. What it holds are copies.
 type reply struct {
@@ -102,6 +102,7 @@ type reply struct {
 	maxFrame   int
 	generation uint64
 	draining   bool
+	kept       bool // of describe
 	results    []hint.Result
 	forward    []byte
 	status     fetch.Status
@@ -137,6 +138,8 @@ func (p *reply) decode(frame []byte) *frameError {
 	case opPing:
 		p.generation = r.uint("the generation", math.MaxUint64)
 		p.draining = r.bool("draining")
+	case opDescribe:
+		p.kept = r.bool("kept")
 	case opSubmit:
 		p.decodeResults(&r)
 	case opFormulate:

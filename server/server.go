@@ -44,6 +44,8 @@ type Config struct {
 	Fleet *fleet.Fleet
 	// Blocks is the block store. Without one there is none. The server does not close it.
 	Blocks Blocks
+	// Requests are told what engines say of requests. Without them describe is refused.
+	Requests Requests
 	// Device is the device that blocks are copied to and from, and DeviceChoice why it is
 	// that one. Without one there is none. The server does not close it.
 	Device       Device

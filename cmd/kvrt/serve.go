@@ -160,7 +160,7 @@ func (d *daemon) server() (*server.Server, error) {
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
 	}
 	if b := d.blocks.Store(); b != nil {
-		sc.Blocks = b
+		sc.Blocks, sc.Requests = b, d.blocks.Requests()
 	}
 	sc.Device, sc.DeviceChoice = d.device, d.device.why
 	if d.file != "" {

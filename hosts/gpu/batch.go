@@ -146,24 +146,24 @@ func (f Fence) Wait(ctx context.Context) error {
 	}
 }
 
-// position returns the stream and number of a batch in flight that others may follow, or
-// ok false when it has ended well.
-func (f Fence) position() (w Wait, ok bool, err error) {
+// position returns the queue and number of a batch in flight that others may follow; the
+// queue is nil when it has ended well.
+func (f Fence) position() (q *Queue, seq uint64, err error) {
 	b := f.batch
 	if b == nil {
-		return w, false, ErrForgotten
+		return nil, 0, ErrForgotten
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.use != f.use:
-		return w, false, ErrForgotten
+		return nil, 0, ErrForgotten
 	case b.err != nil:
-		return w, false, fmt.Errorf("%w: %w", ErrDependency, b.err)
+		return nil, 0, fmt.Errorf("%w: %w", ErrDependency, b.err)
 	case b.state == ended:
-		return w, false, nil
+		return nil, 0, nil
 	}
-	return Wait{Stream: b.queue.stream, Seq: b.seq}, true, nil
+	return b.queue, b.seq, nil
 }
 
 // begin takes a batch for a submission.

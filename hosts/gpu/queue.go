@@ -74,16 +74,17 @@ func (q *Queue) start(b *Batch, after After) (Fence, error) {
 	}
 	b.waits = b.waits[:0]
 	for _, f := range after.Fences {
-		w, ok, err := f.position()
+		of, seq, err := f.position()
 		if err != nil {
 			return Fence{}, err
 		}
-		if ok && f.batch.queue.dev != q.dev {
+		if of == nil || of == q { // over, or before it on its own queue
+			continue
+		}
+		if of.dev != q.dev {
 			return Fence{}, fmt.Errorf("a fence of another device: %w", ErrUnsupported)
 		}
-		if ok && w.Stream != q.stream { // those of its own queue come first anyway
-			b.waits = append(b.waits, w)
-		}
+		b.waits = append(b.waits, Wait{Stream: of.stream, Seq: seq})
 	}
 	for _, e := range after.Events {
 		b.waits = append(b.waits, Wait{Event: e})
@@ -146,12 +147,12 @@ func (q *Queue) Ended(seq uint64, err error) {
 	}
 	q.dev.drop(b) // first: who sees the fence may free the memory
 	b.land(err)
+	q.dev.done.Add(1)
 
 	q.mu.Lock()
 	q.landed++
 	q.drain()
 	q.mu.Unlock()
-	q.dev.done.Add(1)
 }
 
 // drain tells who closes the queue that nothing is in flight.

@@ -16,8 +16,8 @@ import (
 // "fake" for a rehearsal. scripts/gpu-check sets it.
 const checkEnv = "KVRT_GPU_CHECK"
 
-// noGPU is the exit code that says that there is none.
-const noGPU = 2
+// noGPU is the exit code that says that there is none. A test that panics ends with 2.
+const noGPU = 77
 
 // check looks for the GPU that the tests are to run on. It returns an exit code, or -1 to go
 // on.

@@ -196,7 +196,12 @@ func (d *Device) Adopt(addr, size uint64) (gpu.Memory, error) {
 	if off := addr - uint64(base); size == 0 || size > uint64(n)-off {
 		return gpu.Memory{}, fmt.Errorf("%d bytes at %#x, where the allocation has %d left: %w", size, addr, uint64(n)-off, gpu.ErrRange)
 	}
-	d.own(addr, owned{})
+	d.memory.Lock()
+	defer d.memory.Unlock()
+	if _, ok := d.owned[addr]; ok {
+		return gpu.Memory{}, fmt.Errorf("%d bytes at %#x are registered already: %w", size, addr, gpu.ErrOverlap)
+	}
+	d.owned[addr] = owned{}
 	return gpu.Memory{Kind: gpu.DeviceMemory, Addr: addr, Size: size}, nil
 }
 

@@ -302,6 +302,19 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%d bytes at %#x were adopted", c.size, c.addr)
 		}
 	}
+	own, err := p.dev.Alloc(gpu.DeviceMemory, 4096, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, _ := p.dev.Memory(own)
+	for _, off := range []uint64{0, 64} { // of its own: refused, and still freed as it should be
+		if _, err := p.dev.Adopt(mem.Addr+off, 64, 0); !errors.Is(err, gpu.ErrOverlap) {
+			t.Errorf("its own memory was adopted: %v", err)
+		}
+	}
+	if err := p.dev.Free(t.Context(), own); err != nil {
+		t.Error(err)
+	}
 	if _, err := p.dev.Alloc(gpu.HostMemory, 0, 0); !errors.Is(err, gpu.ErrRange) {
 		t.Errorf("no bytes: %v", err)
 	}

@@ -21,7 +21,8 @@ import (
 type Harness struct {
 	// Open makes a driver that nobody has used.
 	Open func(t *testing.T) gpu.Driver
-	// Hold stops all copies of the driver that was opened last until release is called.
+	// Hold stops all copies of the driver that was opened last until release is called,
+	// which may be more than once.
 	Hold func() (release func())
 	// FailNext makes the next batch of the driver that was opened last fail when a part
 	// of it is copied.
@@ -130,6 +131,13 @@ func (r *rig) host(size uint64) (gpu.Region, []byte) {
 		r.t.Fatalf("host memory of %d bytes: %d, %v", size, len(m.Host), err)
 	}
 	return id, m.Host
+}
+
+// hold holds copies up, not beyond the test.
+func (r *rig) hold() (release func()) {
+	release = r.Hold()
+	r.t.Cleanup(release)
+	return release
 }
 
 func (r *rig) queue() *gpu.Queue {

@@ -99,7 +99,7 @@ func notBeforeTheFence(t *testing.T, r *rig) {
 	dst, to := r.host(size)
 	q := r.queue()
 	want, poison := fill(seeded(1), from), fill(seeded(2), to)
-	release := r.Hold()
+	release := r.hold()
 	b := new(gpu.Batch)
 	b.Add(gpu.Span{Dst: dst, Src: src, Len: size})
 	f, err := q.Submit(b, gpu.After{})
@@ -125,7 +125,7 @@ func fullQueue(t *testing.T, r *rig) {
 	src, _ := r.host(64)
 	dst, _ := r.host(64)
 	q := r.queue()
-	release := r.Hold()
+	release := r.hold()
 	one := gpu.Span{Dst: dst, Src: src, Len: 64}
 	first := r.submit(q, gpu.After{}, one)
 	for range 3 {
@@ -156,7 +156,7 @@ func heldMemory(t *testing.T, r *rig) {
 	dev := r.alloc(gpu.DeviceMemory, size)
 	q := r.queue()
 	want := fill(seeded(1), from)
-	release := r.Hold()
+	release := r.hold()
 	r.submit(q, gpu.After{}, gpu.Span{Dst: dev, Src: src, Len: size})
 	f := r.submit(q, gpu.After{}, gpu.Span{Dst: dst, Src: dev, Len: size})
 	mustBe(t, r.dev.Free(hurry(), src), gpu.ErrInFlight)
@@ -227,6 +227,8 @@ func freeUnderLoad(t *testing.T, r *rig) {
 			}
 		}
 	})
+	defer wg.Wait()
+	defer close(stop)
 	dst, to := r.host(size)
 	refused := 0
 	for range 100 {
@@ -252,8 +254,6 @@ func freeUnderLoad(t *testing.T, r *rig) {
 		r.same(to, want, "what came back")
 		clear(to)
 	}
-	close(stop)
-	wg.Wait()
 	t.Logf("%d of 100 refused", refused)
 }
 
@@ -264,7 +264,7 @@ func closeInFlight(t *testing.T, r *rig) {
 	dst, to := r.host(size)
 	q := r.queue()
 	want := fill(seeded(1), from)
-	release := r.Hold()
+	release := r.hold()
 	f := r.submit(q, gpu.After{}, gpu.Span{Dst: dst, Src: src, Len: size})
 	mustBe(t, r.dev.Close(hurry()), gpu.ErrInFlight)
 	_, err := q.Submit(new(gpu.Batch), gpu.After{})
@@ -314,7 +314,7 @@ func lost(t *testing.T, r *rig) {
 	dst, _ := r.host(size)
 	dev := r.alloc(gpu.DeviceMemory, size)
 	q, other := r.queue(), r.queue()
-	r.Hold()
+	r.hold()
 	first := r.submit(q, gpu.After{}, gpu.Span{Dst: dev, Src: src, Len: size})
 	fences := []gpu.Fence{first,
 		r.submit(q, gpu.After{}, gpu.Span{Dst: dst, Src: dev, Len: size}),

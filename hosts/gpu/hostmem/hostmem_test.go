@@ -1,6 +1,7 @@
 package hostmem_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -54,4 +55,39 @@ func harness(workers int, seed uint64) gputest.Harness {
 func TestDevice(t *testing.T) {
 	t.Run("one worker", func(t *testing.T) { gputest.Run(t, harness(1, 0)) })
 	t.Run("shuffled, three workers", func(t *testing.T) { gputest.Run(t, harness(3, 5)) })
+}
+
+// TestAnotherDevice: a fence of another device cannot be waited for, and an event of a GPU
+// not either; nor is it taken as waited for.
+func TestAnotherDevice(t *testing.T) {
+	open := func() (*gpu.Device, *gpu.Queue) {
+		d := gpu.New(hostmem.New(hostmem.Config{Gate: func() error { <-t.Context().Done(); return nil }}), gpu.Config{})
+		q, err := d.NewQueue()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d, q
+	}
+	a, qa := open()
+	b, qb := open()
+	f, err := qa.Submit(new(gpu.Batch), gpu.After{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := qb.Submit(new(gpu.Batch), gpu.After{Fences: []gpu.Fence{f}}); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("a fence of another device: %v", err)
+	}
+	if _, err := qb.Submit(new(gpu.Batch), gpu.After{Events: []uintptr{1}}); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("an event: %v", err)
+	}
+	if _, err := a.Adopt(4096, 4096, 0); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("adopted: %v", err)
+	}
+	t.Cleanup(func() { // the gate has opened
+		for _, d := range []*gpu.Device{a, b} {
+			if err := d.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

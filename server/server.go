@@ -295,6 +295,9 @@ func (s *Server) Runtime() *runtime.Runtime { return s.cfg.Runtime }
 // Blocks is what the server was given; nil without a block store.
 func (s *Server) Blocks() Blocks { return s.cfg.Blocks }
 
+// Device is what the server was given; nil without a device.
+func (s *Server) Device() Device { return s.cfg.Device }
+
 // Fleet is what the server was given.
 func (s *Server) Fleet() *fleet.Fleet { return s.cfg.Fleet }
 

@@ -264,10 +264,13 @@ type Stats struct {
 	Lost                     bool
 }
 
-// Stats returns the counts.
-func (d *Device) Stats() Stats {
-	return Stats{
-		Submitted: d.submitted.Load(), Ended: d.done.Load(), Failed: d.failed.Load(), Refused: d.refused.Load(),
-		Bytes: d.bytes.Load(), Copies: d.copies.Load(), Regions: len(d.regions.Load().byStart), Lost: d.Lost() != nil,
-	}
+// Stats returns the counts. They are read one after the other, and in an order in which no
+// more have failed than have ended, and no more ended than were submitted.
+func (d *Device) Stats() (s Stats) {
+	s.Failed = d.failed.Load()
+	s.Ended = d.done.Load()
+	s.Submitted = d.submitted.Load()
+	s.Refused, s.Bytes, s.Copies = d.refused.Load(), d.bytes.Load(), d.copies.Load()
+	s.Regions, s.Lost = len(d.regions.Load().byStart), d.Lost() != nil
+	return s
 }

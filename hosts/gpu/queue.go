@@ -99,14 +99,15 @@ func (q *Queue) start(b *Batch, after After) (Fence, error) {
 	if err != nil {
 		return Fence{}, err
 	}
+	q.dev.submitted.Add(1) // before it can end
 	started, err := q.stream.Submit(seq, b.plan.out, b.waits)
 	if started {
-		q.dev.submitted.Add(1)
 		if err != nil {
 			b.doom(f, q.dev.note(err))
 		}
 		return f, nil
 	}
+	q.dev.submitted.Add(^uint64(0))
 	q.mu.Lock()
 	q.flight[seq%uint64(len(q.flight))] = nil
 	q.next--

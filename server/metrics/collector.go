@@ -23,6 +23,7 @@ type collector struct {
 	descs  descs
 	fleet  fleetDescs
 	blocks blockDescs
+	device deviceDescs
 
 	mu      sync.Mutex // guards what follows, and orders looks at the runtime
 	runtime runtime.RuntimeStats
@@ -38,7 +39,7 @@ type totals struct {
 }
 
 func newCollector(s *server.Server) *collector {
-	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), blocks: newBlockDescs(), guests: map[string]*totals{}}
+	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), blocks: newBlockDescs(), device: newDeviceDescs(), guests: map[string]*totals{}}
 	c.store, _ = s.Store().(hintStore)
 	return c
 }
@@ -52,6 +53,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	for _, d := range c.blocks.all {
+		ch <- d
+	}
+	for _, d := range c.device.all {
 		ch <- d
 	}
 }
@@ -139,6 +143,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if b := c.server.Blocks(); b != nil {
 		c.collectBlocks(out, b.Stats())
+	}
+	if d := c.server.Device(); d != nil {
+		c.collectDevice(out, d.Info(), d.Stats())
 	}
 	if f := c.server.Fleet(); f != nil {
 		c.collectFleet(out, f)

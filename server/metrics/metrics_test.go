@@ -48,6 +48,7 @@ type rig struct {
 	store  *fetch.Store
 	fleet  *fleet.Fleet
 	blocks server.Blocks
+	device server.Device
 	srv    *server.Server
 	h      *Handler
 	res    *runtime.Response
@@ -71,7 +72,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
 	var err error
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Device: g.device, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err

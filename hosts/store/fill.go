@@ -187,8 +187,8 @@ func (s *Store) commit(tok uint64, given uint32, compute, known bool) error {
 
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	defer s.tokens.Add(-1) // last: then Close may unmap
 	sh.retire(tok)
-	s.tokens.Add(-1)
 	if known && sum != given {
 		sh.count.corrupt++
 		s.giveUp(sh, n)
@@ -229,8 +229,8 @@ func (s *Store) Abort(token uint64) error {
 	}
 	n := t.slot
 	sh.retire(token)
-	s.tokens.Add(-1)
 	s.giveUp(sh, n)
+	s.tokens.Add(-1) // last: then Close may unmap
 	return nil
 }
 

@@ -100,8 +100,8 @@ func (s *Store) Release(token uint64) error {
 	}
 	sl.refs--
 	sh.retire(token)
-	s.tokens.Add(-1)
 	s.rest(sh, n, kind != pinning)
+	s.tokens.Add(-1) // last: then Close may unmap
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,5 +150,33 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	if r.Len() != 0 || r.hashes != 0 || len(r.queue) > 128 {
 		t.Errorf("%d requests, %d hashes, %d queued", r.Len(), r.hashes, len(r.queue))
+	}
+}
+
+// Close and those who give back at the same moment: the memory goes when nobody touches it
+// any more. A store that is too early ends this program with a fault.
+func TestCloseBesideReleases(t *testing.T) {
+	for range 200 {
+		s := small(t, 16)
+		var tokens []uint64
+		for h := range uint64(16) {
+			token, _, err := s.Reserve("n", h, 100)
+			must(t, err)
+			tokens = append(tokens, token)
+		}
+		var all sync.WaitGroup
+		for i, token := range tokens {
+			all.Go(func() {
+				if i%2 == 0 {
+					_ = s.Abort(token)
+				} else {
+					_ = s.Commit(token)
+				}
+			})
+		}
+		for s.Close() != nil {
+			runtime.Gosched()
+		}
+		all.Wait()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvrt/kvrt/abi"
 )
 
 // bigger tells whether id a comes after b: texts come after integers.
@@ -274,5 +276,23 @@ func TestRetainOnToolCallModel(t *testing.T) {
 				t.Errorf("%d of %d worlds gave an action", given, rounds)
 			}
 		})
+	}
+}
+
+// TestCovered: a prompt that differs from the lineage in one block, whichever it is and
+// in whichever bit, is covered up to there.
+func TestCovered(t *testing.T) {
+	const blocks = 50
+	f := newFormulator(t, "retain-session", `{"variant":"request_blocks"}`)
+	path := chain(1<<63, blocks)
+	for at := range blocks {
+		prompt := chain(1<<63, blocks)
+		prompt[at] ^= 1 << (at * 7 % 64)
+		envelope, p := f.run(`{"request_id":"r1","selected":{"worker_id":7},"session":{"session_id":"s1"},"hash_kind":"engine","block_hashes":` + text(prompt) +
+			`,"events":[{"type":"stored","session_id":"s1","worker_id":7,"block_hashes":` + text(path) + `}]}`)
+		want := fmt.Sprintf(`"current_request_block_count":%d}`, at)
+		if p.Reason != abi.ReasonNone || at > 0 && !strings.Contains(envelope, want) || at == 0 && envelope != "" {
+			t.Errorf("block %d: %s %s, want %s", at, p.Reason, envelope, want)
+		}
 	}
 }

@@ -54,9 +54,9 @@ func TestPolicyFuel(t *testing.T) {
 	}{
 		{"retain-session", ``, "no session", `{"request_id":"r1","selected":{"worker_id":7},"session":{"session_id":"s1"}}`, 37},
 		{"retain-session", ``, "index off", `{"request_id":"r1","selected":{"worker_id":7},"session":{"session_id":"s1"},"block_hashes":[1],"hash_kind":"engine"}`, 576},
-		{"retain-session", ``, "token ranges, 16 blocks", sessionContext(16, true, ""), 3_300},
-		{"retain-session", ``, "token ranges, 1,024 blocks", sessionContext(1024, true, ""), 18_672},
-		{"retain-session", `{"variant":"request_blocks"}`, "places, 1,024 blocks", sessionContext(1024, true, ""), 18_415},
+		{"retain-session", ``, "token ranges, 16 blocks", sessionContext(16, true, ""), 3_185},
+		{"retain-session", ``, "token ranges, 1,024 blocks", sessionContext(1024, true, ""), 11_564},
+		{"retain-session", `{"variant":"request_blocks"}`, "places, 1,024 blocks", sessionContext(1024, true, ""), 11_307},
 		{"retain-session", `{"variant":"blocks","hashes":"integer"}`, "integers, 1,024 blocks", sessionContext(1024, false, ""), 4_094},
 		{"retain-session", `{"variant":"blocks"}`, "decimals, 1,024 blocks", sessionContext(1024, false, ""), 229_938},
 		{"retain-session", `{"variant":"blocks","max_blocks":6144}`, "decimals, 6,144 blocks", sessionContext(6144, false, ""), 1_366_578},

@@ -53,7 +53,7 @@ type ContextOptions struct {
 // Decode fills the context from a document. FormatUnknown stands for what [Detect]
 // says. An error is a [*MalformedError] that names the field by its path, and the rule.
 //
-// Worker ids are integers in [0, 2^64) or strings. Keys that mean nothing are ignored,
+// Worker ids are integers in [-2^63, 2^64) or strings. Keys that mean nothing are ignored,
 // but what they hold is checked as in an envelope. The hints must be envelopes whose
 // actions are sound.
 func (c *Context) Decode(format Format, body []byte, opt ContextOptions) error {

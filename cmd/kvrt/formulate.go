@@ -33,7 +33,31 @@ func newFormulate() *cobra.Command {
 		Short: "Run routing contexts through the policies, here or in the daemon",
 		Long: `formulate takes a routing context, what a router knows of a request once the worker
 is chosen (JSON or msgpack; several JSON ones may stand one after the other, as in
-JSON lines), runs the policies of its partition and writes one JSON line per context:
+JSON lines), runs the policies of its partition and writes one JSON line per context.
+All that a context may hold; request_id and the worker's id must be there, and null is
+the same as leaving a key out:
+
+  {"request_id": "r1", "attempt": 0, "leg": "prefill",
+   "partition": {"model": "m", "group": "g", "worker_type": "prefill"},
+   "tenant": "t", "namespace": "n",
+   "prompt_tokens": 80, "expected_output_tokens": 512, "tools_declared": true,
+   "session": {"session_id": "s1", "parent_session_id": "s0",
+               "session_final": false, "input_trigger": "tool_result"},
+   "selected": {"worker_id": 7, "dp_rank": 0, "worker_type": "prefill",
+                "source_control_endpoint": "tcp://h:1", "capabilities": ["kv.fetch"],
+                "matched_blocks": {"gpu": 3, "cpu": 0, "disk": 0, "external": 0}},
+   "candidates": [{"worker_id": "w9", "matched_blocks": {"gpu": 4}}],
+   "block_hashes": [11, 12, 13], "hash_kind": "engine", "block_size": 16,
+   "request_hint": ENVELOPE, "selection_hint": ENVELOPE,
+   "events": [{"type": "stored", "worker_id": 7, "dp_rank": 0, "session_id": "s1",
+               "medium": "gpu", "parent_block_hash": 11, "block_hashes": [12, 13]},
+              {"type": "match", "worker_id": 7, "session_id": "s1", "block_hash": 12},
+              {"type": "removed", "worker_id": 7, "block_hashes": [13]},
+              {"type": "cleared", "worker_id": 7, "dp_rank": 0}]}
+
+leg is aggregated, prefill or decode; input_trigger user_message, tool_result or other;
+hash_kind engine, sequence or local. A worker's id is an integer or a text, and 7 is not
+"7"; a rank that is left out is not rank 0. The answer:
 
   {"envelope":{"protocol_version":"0.1","message_id":"r1","actions":[...]},
    "policies":[{"name":"retain-session","actions":1,"dropped":[],"error":"",

@@ -222,7 +222,7 @@ func TestSeed(t *testing.T) {
 		{head + `"events":[{"type":"stored","session_id":"x","worker_id":7,"block_hashes":[5]},{"type":"removed","worker_id":7,"block_hashes":[1]},{"type":"cleared","worker_id":7}]}`, "", "s", 1, SeedStats{LeftOut: 3}},
 		{head + `"events":[{"type":"match","session_id":"x","worker_id":7,"block_hash":2}]}`, "", "x", 1, SeedStats{LeftOut: 3, Matched: 1}},
 		{head + `"events":[{"type":"match","session_id":"y","worker_id":8,"block_hash":2},{"type":"match","session_id":"y","worker_id":9,"block_hash":2}]}`, "", "y", 0, SeedStats{LeftOut: 3, Matched: 1, UnknownWorker: 2}},
-		{head + `"hash_kind":"sequence","block_hashes":[1],"events":[{"type":"match","session_id":"y","worker_id":7,"block_hash":2}]}`, "", "y", 0, SeedStats{LeftOut: 3, Matched: 1, UnknownWorker: 2, Refused: 1}},
+		{head + `"hash_kind":"sequence","events":[{"type":"match","session_id":"y","worker_id":7,"block_hash":2}]}`, "", "y", 0, SeedStats{LeftOut: 3, Matched: 1, UnknownWorker: 2, Refused: 1}},
 		{head + `"namespace":"off","events":[{"type":"match","session_id":"y","worker_id":7,"block_hash":2}]}`, "", "y", 0, SeedStats{LeftOut: 4, Matched: 1, UnknownWorker: 2, Refused: 1}},
 		{head + `"tenant":"t","session":{"session_id":"s"}}`, "t", "s", 1, SeedStats{LeftOut: 4, Matched: 1, UnknownWorker: 2, Refused: 1}},
 		{head + `"tenant":"u","session":{"session_id":"s"}}`, "u", "s", 0, SeedStats{LeftOut: 4, Matched: 1, UnknownWorker: 2, Refused: 1}},

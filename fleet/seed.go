@@ -59,7 +59,7 @@ func (f *Fleet) match(x *session.Index, c *hint.Context, i int, namespace, tenan
 	}
 	defer f.hashes.Put(hashes)
 	hashes[0] = e.BlockHash
-	event := session.Event{Op: session.OpMatched, Worker: e.Worker, Kind: abi.HashKind(c.Frame().U32(abi.OffContextFrameHashKind)),
+	event := session.Event{Op: session.OpMatched, Worker: e.Worker, Kind: c.HashKind(),
 		Session: e.SessionID, Tenant: tenant, Hashes: hashes[:]}
 	if _, err := x.Apply(&event); err != nil {
 		f.seeded.refused.Add(1)

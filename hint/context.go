@@ -163,6 +163,10 @@ func (c *Context) Frame() abi.ContextFrame { return c.d.out }
 // Format is the encoding of the document.
 func (c *Context) Format() Format { return c.format }
 
+// HashKind is the kind that the document tells of all its block hashes, those in its
+// events too, Absent when it tells none. The frame has it beside block_hashes alone.
+func (c *Context) HashKind() abi.HashKind { return c.hashKind }
+
 // RequestHint is the envelope that came with the request, nil when there was none.
 func (c *Context) RequestHint() *Frame { return c.requestHint.unless(c.request.to == 0) }
 

@@ -378,3 +378,17 @@ func FuzzContext(f *testing.F) {
 		}
 	})
 }
+
+// TestHashKind: the kind is told of the events' hashes too, where there are no block_hashes.
+func TestHashKind(t *testing.T) {
+	for text, want := range map[string]abi.HashKind{
+		`"hash_kind":"sequence","events":[]`:    abi.HashKindSequence,
+		`"hash_kind":"local","block_hashes":[]`: abi.HashKindLocal,
+		`"hash_kind":null,"block_hashes":[1]`:   abi.HashKindAbsent,
+		`"events":[]`:                           abi.HashKindAbsent,
+	} {
+		if got := decodeContext(t, hint.FormatJSON, []byte(minimal(text))).HashKind(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func (s *Set) Seed(c *hint.Context, refused func(event int, err error)) {
 		return
 	}
 	f := c.Frame()
-	kind := abi.HashKind(f.U32(abi.OffContextFrameHashKind))
+	kind := c.HashKind()
 	x := s.Add(string(f.Text(abi.OffContextFrameNamespace)), Config{Kind: kind})
 	tenant := string(f.Text(abi.OffContextFrameTenant))
 	one := make([]uint64, 1)

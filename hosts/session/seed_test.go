@@ -31,7 +31,7 @@ func TestSeed(t *testing.T) {
 	if x := set.Index("n"); x == nil || x.Kind() != abi.HashKindEngine || set.Index("") != nil {
 		t.Fatal("an empty list switches the index of the namespace on")
 	}
-	seed(`"tenant":"t","hash_kind":"sequence","block_hashes":[1],"events":[
+	seed(`"tenant":"t","hash_kind":"sequence","events":[
 		{"type":"stored","session_id":"s","worker_id":7,"block_hashes":[1,2,3]},
 		{"type":"stored","session_id":"s","worker_id":7,"medium":"CPU","block_hashes":[8]},
 		{"type":"stored","session_id":"s","worker_id":7,"parent_block_hash":99,"block_hashes":[4]},
@@ -53,6 +53,10 @@ func TestSeed(t *testing.T) {
 		if got, ok := paths.Append(nil, 0); !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", session, got, want)
 		}
+	}
+	refused = nil
+	if seed(`"tenant":"t","hash_kind":"local","events":[{"type":"removed","worker_id":7,"block_hashes":[1]}]`); len(refused) != 1 {
+		t.Errorf("hashes of another kind were taken: %q", refused)
 	}
 	seed(`"tenant":"t","hash_kind":"sequence","block_hashes":[1],"events":[{"type":"cleared","worker_id":7}]`)
 	if f, err := x.Frontiers(nil, "s", "t"); err == nil {

@@ -23,6 +23,7 @@ type instance struct {
 	wear     wear
 	started  uint64 // fuel that the start took
 	stack    [4]uint64
+	_        [64]byte // instances are made one after the other, and used by different processors
 }
 
 // newInstance instantiates the module and brings it up: _initialize, arena, init. It

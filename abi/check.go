@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -50,7 +51,17 @@ func CheckTree(base []byte, root Node) error {
 	return c.node(root, 1)
 }
 
+// run verifies a run of bytes and charges it. align is a power of two.
 func (c *checker) run(off, size, align uint64, what string) error {
+	if n := uint64(len(c.base)); off <= n && size <= n-off && (size == 0 || off >= c.low) && off&(align-1) == 0 && size <= c.budget {
+		c.budget -= size
+		return nil
+	}
+	return c.badRun(off, size, align, what)
+}
+
+// badRun says what is wrong with a run.
+func (c *checker) badRun(off, size, align uint64, what string) error {
 	switch {
 	case off > uint64(len(c.base)) || size > uint64(len(c.base))-off:
 		return bad("%s at %d, %d bytes, is outside %d bytes", what, off, size, len(c.base))
@@ -58,11 +69,33 @@ func (c *checker) run(off, size, align uint64, what string) error {
 		return bad("%s at %d lies in the record's first %d bytes", what, off, c.low)
 	case off%align != 0:
 		return bad("%s at %d is not %d-byte aligned", what, off, align)
-	case size > c.budget:
-		return bad("%s at %d: runs overlap", what, off)
 	}
-	c.budget -= size
-	return nil
+	return bad("%s at %d: runs overlap", what, off)
+}
+
+// validUTF8 is utf8.Valid, which most texts need not be asked: they are short, and ASCII.
+func validUTF8(b []byte) bool {
+	const highs = 0x8080808080808080
+	switch n := len(b); {
+	case n > 32:
+	case n >= 8:
+		bits := binary.LittleEndian.Uint64(b[n-8:]) // the last ones may be looked at twice
+		for rest := b; len(rest) >= 8; rest = rest[8:] {
+			bits |= binary.LittleEndian.Uint64(rest)
+		}
+		if bits&highs == 0 {
+			return true
+		}
+	default:
+		var bits byte
+		for _, c := range b {
+			bits |= c
+		}
+		if bits < utf8.RuneSelf {
+			return true
+		}
+	}
+	return utf8.Valid(b)
 }
 
 // raw verifies a span of any bytes.
@@ -81,7 +114,7 @@ func (c *checker) span(s Span, what string) error {
 	if err := c.raw(s, 1, what); err != nil {
 		return err
 	}
-	if !utf8.Valid(Base(c.base).Run(s)) {
+	if !validUTF8(Base(c.base).Run(s)) {
 		return bad("%s is not UTF-8", what)
 	}
 	return nil
@@ -143,7 +176,7 @@ func (c *checker) node(n Node, depth int) error {
 		if err := c.run(n.Val, uint64(n.Len), 1, "string"); err != nil {
 			return err
 		}
-		if !utf8.Valid(Base(c.base).Bytes(n)) {
+		if !validUTF8(Base(c.base).Bytes(n)) {
 			return bad("a string that is not UTF-8")
 		}
 		return nil

@@ -24,7 +24,11 @@ func begin(b []byte, k Kind, fixed int) (checker, error) {
 
 func (c *checker) spans(fields ...field) error {
 	for _, f := range fields {
-		if err := c.span(GetSpan(c.base, f.off), f.name); err != nil {
+		s := GetSpan(c.base, f.off)
+		if s == (Span{}) {
+			continue // absent, as most are
+		}
+		if err := c.span(s, f.name); err != nil {
 			return err
 		}
 	}

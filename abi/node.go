@@ -17,7 +17,8 @@ type Node struct {
 // GetNode reads the Node at b[off:].
 func GetNode(b []byte, off uint32) Node {
 	p := b[off : off+SizeNode : off+SizeNode]
-	return Node{Tag(p[0]), p[1], binary.LittleEndian.Uint32(p[4:]), binary.LittleEndian.Uint64(p[8:])}
+	head := binary.LittleEndian.Uint64(p)
+	return Node{Tag(head), uint8(head >> 8), uint32(head >> 32), binary.LittleEndian.Uint64(p[8:])}
 }
 
 // PutNode writes n at b[off:].

@@ -44,7 +44,10 @@ func appendMsgpack(dst []byte, base abi.Base, n abi.Node) (_ []byte, err *Encode
 	case abi.TagArray:
 		dst = appendMsgpackArrayHead(dst, n.Len)
 		for i := range n.Len {
-			if dst, err = appendMsgpack(dst, base, base.Elem(n, i)); err != nil {
+			e := base.Elem(n, i)
+			if e.Tag == abi.TagString {
+				dst = appendMsgpackString(dst, base.Bytes(e))
+			} else if dst, err = appendMsgpack(dst, base, e); err != nil {
 				return dst, err.in(base, abi.Node{}, i)
 			}
 		}
@@ -53,7 +56,12 @@ func appendMsgpack(dst []byte, base abi.Base, n abi.Node) (_ []byte, err *Encode
 		dst = appendMsgpackMapHead(dst, n.Len)
 		for i := range n.Len {
 			k, v := base.Entry(n, i)
-			if dst, err = appendMsgpack(dst, base, k); err == nil {
+			if k.Tag == abi.TagString {
+				dst = appendMsgpackString(dst, base.Bytes(k))
+			} else {
+				dst, err = appendMsgpack(dst, base, k)
+			}
+			if err == nil {
 				dst, err = appendMsgpack(dst, base, v)
 			}
 			if err != nil {

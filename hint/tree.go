@@ -116,26 +116,39 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 		d.out = append(d.out, base[off:off+n.Len*8]...)
 		return run, true
 	case abi.TagArray:
-		mark := len(d.nodes)
-		for i := range n.Len {
-			if e, ok := d.copyTree(base, base.Elem(n, i)); !ok || !d.push(0, e) {
-				return n, false
+		mark, ok := d.reserve(n.Len * abi.SizeNode)
+		for i := uint32(0); ok && i < n.Len; i++ {
+			e := base.Elem(n, i)
+			if e.Tag == abi.TagString {
+				e = d.copyRun(base.Bytes(e), e)
+			} else {
+				e, ok = d.copyTree(base, e)
 			}
+			abi.PutNode(d.nodes[mark:], i*abi.SizeNode, e)
+		}
+		if !ok {
+			return n, false
 		}
 		return d.closeArray(mark), true
 	case abi.TagMap:
-		mark := len(d.nodes)
-		for i := range n.Len {
+		mark, ok := d.reserve(n.Len * abi.SizeEntry)
+		for i := uint32(0); ok && i < n.Len; i++ {
 			k, v := base.Entry(n, i)
-			d.notJSON = d.notJSON || k.Tag != abi.TagString
-			key, ok := d.copyTree(base, k)
-			if !ok {
-				return n, false
+			if k.Tag == abi.TagString {
+				k = d.copyRun(base.Bytes(k), k)
+			} else {
+				d.notJSON = true
+				k, ok = d.copyTree(base, k)
 			}
-			val, ok := d.copyTree(base, v)
-			if !ok || !d.pushEntry(0, key, val) {
-				return n, false
+			if ok {
+				v, ok = d.copyTree(base, v)
 			}
+			entry := d.nodes[uint32(mark)+i*abi.SizeEntry:]
+			abi.PutNode(entry, 0, k)
+			abi.PutNode(entry, abi.OffEntryVal, v)
+		}
+		if !ok {
+			return n, false
 		}
 		m, dup := d.closeMap(mark)
 		if dup >= 0 {
@@ -145,6 +158,16 @@ func (d *decoder) copyTree(base abi.Base, n abi.Node) (abi.Node, bool) {
 	}
 	d.nonFinite = d.nonFinite || notFinite(n)
 	return abi.Node{Tag: n.Tag, Val: n.Val}, true
+}
+
+// reserve makes room on the stack for nodes of that many bytes, and tells where.
+func (d *decoder) reserve(size uint32) (mark int, ok bool) {
+	if !d.room(0, int(size)) {
+		return 0, false
+	}
+	mark = len(d.nodes)
+	d.nodes = extend(d.nodes, int(size))
+	return mark, true
 }
 
 // copyRun appends bytes and returns the node of like's kind that refers to them.

@@ -10,7 +10,10 @@
 //
 // [Host] offers both to guests as the capability kvrt_fetch.
 //
-// Submitting moves no data. What this package promises about a hint:
+// Submitting moves no data. Below this package, fetcher carries hints out, peer is the
+// protocol between kvrts with its transports, and outcome keeps what became of hints.
+//
+// What this package promises about a hint:
 //
 //   - Its key is all of [hint.Identity]: legs share a request id and retries reuse it.
 //     Without a request id a hint is accepted and not stored, so nothing is fetched.

@@ -196,7 +196,7 @@ func TestCoalescing(t *testing.T) {
 
 // TestAnothersFailure: who waited for another's source tries its own.
 func TestAnothersFailure(t *testing.T) {
-	w := newWorld(t, Config{OpTimeout: 150 * time.Millisecond})
+	w := newWorld(t, Config{OpTimeout: 600 * time.Millisecond})
 	w.silent(0)
 	w.serve(1, seq(1, 3)...)
 	a, b := ident(1), ident(2)
@@ -227,7 +227,7 @@ func TestAnothersFailure(t *testing.T) {
 }
 
 func TestAdmission(t *testing.T) {
-	w := newWorld(t, Config{MaxPeerBytes: 4 * size, MaxTenantBytes: 6 * size, OpTimeout: 300 * time.Millisecond})
+	w := newWorld(t, Config{MaxPeerBytes: 4 * size, MaxTenantBytes: 6 * size, OpTimeout: time.Second})
 	s := w.serve(0, seq(1, 20)...)
 	w.submit(ident(1), w.source(0), seq(1, 20))
 	if res, _, err := w.fetch(request(ident(1), seq(1, 20))); err != nil || res.Fetched != 20 {

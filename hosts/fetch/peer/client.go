@@ -176,7 +176,11 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 		if err != nil {
 			return Result{}, err
 		}
+		short := p.credit < uint64(req.MaxBytes)
 		res, err := p.pull(ctx, deadline, req, status)
+		if err == nil && short && res.Blocks == 0 && res.Stop == StopCredit {
+			res, err = p.pull(ctx, deadline, req, status) // with the credit that the answer brought
+		}
 		if err == nil {
 			c.keep(p)
 			return res, nil

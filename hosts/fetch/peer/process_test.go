@@ -218,6 +218,22 @@ func (p *process) signal(s unix.Signal) {
 	}
 }
 
+// stop waits until the process has really stopped, with all its threads.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(unix.SIGSTOP)
+	eventually(p.t, "all threads are stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		for _, path := range threads {
+			b, err := os.ReadFile(path)
+			if err == nil && !bytes.Contains(b, []byte(") T ")) {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
+}
+
 func (p *process) kill() {
 	if p.cmd.ProcessState == nil {
 		p.cmd.Process.Kill()
@@ -358,7 +374,7 @@ func TestSourcePauses(t *testing.T) {
 			t.Fatal(err)
 		}
 		empty(st)
-		p.signal(unix.SIGSTOP)
+		p.stop()
 		for range 2 { // on a link that is kept, and on one that is not welcomed
 			if res, err := pullAll(c, 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || res.Blocks != 0 {
 				t.Errorf("%+v, %v", res, err)
@@ -419,7 +435,7 @@ func TestTargetPauses(t *testing.T) {
 		s, st, dir, addr := serve(t, kind, 30*time.Millisecond)
 		p := start(t, "target", kind, dir, addr)
 		for range 10 {
-			p.signal(unix.SIGSTOP)
+			p.stop()
 			eventually(t, "the leases end", func() bool { return st.Use().Leased == 0 && s.Stats().Leased == 0 })
 			for h := range uint64(blocks) { // every slot gets another block
 				if err := st.Put("another", 1000+h, payload(1000+h)); err != nil {

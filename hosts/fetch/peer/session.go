@@ -111,13 +111,7 @@ func (ss *session) take() int64 {
 		return 0
 	}
 	hashes := m.hashes[:min(len(m.hashes), s.cfg.MaxBlocks)]
-	// Reserved first, so that links of one peer that ask at once do not exceed the cap.
-	want := int64(min(m.maxBytes, uint64(s.cfg.MaxBytesPerPeer)))
-	if over := ss.use.leased.Add(want) - s.cfg.MaxBytesPerPeer; over > 0 {
-		less := min(over, want)
-		ss.use.leased.Add(-less)
-		want -= less
-	}
+	want := int64(min(m.maxBytes, s.credit(ss.use)))
 	s.cfg.Source.Lease(m.namespace, hashes, want, &ss.lease)
 	var bytes int64
 	for i := range ss.lease.Blocks {
@@ -134,7 +128,13 @@ func (ss *session) take() int64 {
 			hash: b.Hash, generation: b.Generation, offset: uint64(b.Offset), length: uint32(len(b.Data)), crc: b.CRC,
 		})
 	}
-	ss.use.leased.Add(bytes - want)
+	// Other links of the peer may have asked meanwhile: the last block gives way.
+	for over := ss.use.leased.Add(bytes) > s.cfg.MaxBytesPerPeer; over && bytes > 0; {
+		last := len(ss.begin.records) - 1
+		less := int64(ss.begin.records[last].length)
+		ss.begin.records, ss.begin.stop, bytes = ss.begin.records[:last], StopCredit, bytes-less
+		over = ss.use.leased.Add(-less) > s.cfg.MaxBytesPerPeer
+	}
 	if n := len(ss.begin.records); ss.begin.stop == StopNone && n < len(m.hashes) {
 		ss.begin.stop = StopMissing
 		if n < len(ss.lease.Blocks) || n == len(hashes) || ss.lease.Full {

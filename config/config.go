@@ -192,6 +192,7 @@ type Partition struct {
 type Formulate struct {
 	KVFetch    KVFetchRule
 	KVRetain   KVRetainRule
+	Payloads   PayloadRule
 	Partitions []Supply
 }
 
@@ -211,6 +212,15 @@ type KVRetainRule string
 const (
 	RetainAny         KVRetainRule = "any"
 	RetainTokenRanges KVRetainRule = "token_ranges" // {scope, directives} alone, which vLLM reads
+)
+
+// PayloadRule says what may stand in the payloads of policies.
+type PayloadRule string
+
+// The two answers.
+const (
+	PayloadsAny    PayloadRule = "any"
+	PayloadsStruct PayloadRule = "struct" // what a protobuf Struct holds, which SGLang reads
 )
 
 // Supply says which fields of the context the router of a partition supplies, request_id

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 			MaxEntries:     65536,
 			MaxHashes:      131072,
 		},
-		Formulate:      Formulate{KVFetch: "one", KVRetain: "any"},
+		Formulate:      Formulate{KVFetch: "one", KVRetain: "any", Payloads: "any"},
 		Store:          Store{BlockBytes: []Size{1 << 20}, Checksum: true},
 		RequestHints:   "keep",
 		ForwardUnknown: "keep",

@@ -30,7 +30,7 @@ func Default() *Config {
 			MaxHashes:      1 << 17,
 		},
 		Store:          Store{BlockBytes: []Size{1 << 20}, Checksum: true},
-		Formulate:      Formulate{KVFetch: FetchOne, KVRetain: RetainAny},
+		Formulate:      Formulate{KVFetch: FetchOne, KVRetain: RetainAny, Payloads: PayloadsAny},
 		RequestHints:   HintsKeep,
 		ForwardUnknown: UnknownKeep,
 		Listen:         Listen{Socket: DefaultSocket(), Admin: "127.0.0.1:9640"},

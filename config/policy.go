@@ -46,6 +46,8 @@ func formulate() object[Formulate] {
 			func(f *Formulate) *KVFetchRule { return &f.KVFetch }, oneOf("value", FetchOne, FetchMany)),
 		key("kv_retain", "any: policies may use either schema of kv.retain; token_ranges: {scope, directives} alone, which vLLM reads.",
 			func(f *Formulate) *KVRetainRule { return &f.KVRetain }, oneOf("value", RetainAny, RetainTokenRanges)),
+		key("payloads", "any; struct: what a policy adds must fit a protobuf Struct, in which SGLang has payloads: an integer that no double holds drops its action. Block hashes of kv.fetch 1.0 in protocol 0.1 become texts there and may be any.",
+			func(f *Formulate) *PayloadRule { return &f.Payloads }, oneOf("value", PayloadsAny, PayloadsStruct)),
 		key("partitions", "What the routers of partitions supply. A policy that runs there and requires something else is refused. Of other partitions nothing is known: there a request without a required field goes on without the policy.",
 			func(f *Formulate) *[]Supply { return &f.Partitions }, many[Supply]{item: supply()}),
 	}}

@@ -47,6 +47,9 @@ func (c *Composition) Begin(ctx *Context, t Target, known Capable) {
 		if f == nil {
 			continue
 		}
+		if !c.hinted {
+			c.check.hashTexts = string(f.ProtocolVersion()) == protocolVersion
+		}
 		c.hinted = true
 		for i := range f.Len() {
 			a := f.Action(i)

@@ -15,6 +15,11 @@ type Target struct {
 	// TokenRanges refuses the kv.retain schema that names blocks: the target reads
 	// {scope, directives} alone.
 	TokenRanges bool
+	// Struct refuses payloads that a protobuf Struct cannot hold, in which SGLang has them:
+	// integers that no double holds, but for the block_hashes of kv.fetch 1.0 in protocol
+	// 0.1, which become texts. Without it such an action is refused when the request is
+	// lowered for SGLang, and the request with it.
+	Struct bool
 }
 
 // The caps on kv.retain that hold over one envelope.
@@ -28,6 +33,7 @@ const (
 // allocates nothing while actions keep to the rules. Reset comes first.
 type Check struct {
 	target     Target
+	hashTexts  bool // the target has hashes of kv.fetch 1.0 as texts
 	fetches    int
 	retains    int
 	directives int
@@ -38,9 +44,9 @@ type Check struct {
 	trial      []point
 }
 
-// Reset begins another envelope.
+// Reset begins another envelope, of protocol 0.1.
 func (c *Check) Reset(t Target) {
-	*c = Check{target: t, scopeBuf: c.scopeBuf[:0], order: c.order[:0], trial: c.trial[:0]}
+	*c = Check{target: t, hashTexts: true, scopeBuf: c.scopeBuf[:0], order: c.order[:0], trial: c.trial[:0]}
 }
 
 // Add judges one more action and, when it keeps to the rules, counts it: ReasonNone and
@@ -51,6 +57,11 @@ func (c *Check) Add(typ, version []byte, base abi.Base, payload abi.Node) (abi.R
 	case "kv.fetch", "kv.retain":
 		if payload.Tag == abi.TagAbsent {
 			return abi.ReasonMalformedAction, "payload is missing"
+		}
+	}
+	if c.target.Struct {
+		if detail := c.structFault(typ, version, base, payload); detail != "" {
+			return abi.ReasonInvalidPayload, detail
 		}
 	}
 	switch string(typ) {

@@ -171,5 +171,6 @@ func (l *loader) checkOnError() {
 
 // targetOf is what an envelope must keep to that policies add to.
 func targetOf(cfg *config.Config) hint.Target {
-	return hint.Target{ManyFetches: cfg.Formulate.KVFetch == config.FetchMany, TokenRanges: cfg.Formulate.KVRetain == config.RetainTokenRanges}
+	f := &cfg.Formulate
+	return hint.Target{ManyFetches: f.KVFetch == config.FetchMany, TokenRanges: f.KVRetain == config.RetainTokenRanges, Struct: f.Payloads == config.PayloadsStruct}
 }

@@ -3,9 +3,6 @@ package lower
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"math"
-	"math/big"
-	"math/bits"
 	"slices"
 	"strconv"
 
@@ -167,15 +164,15 @@ func exact(base abi.Base, n abi.Node, asText bool, path string) error {
 func exactIn(base abi.Base, n abi.Node, path string) error {
 	switch n.Tag {
 	case abi.TagU64:
-		if !double(n.Val) {
+		if !hint.DoubleHolds(n.Val) {
 			return wrong(path, "the integer %d cannot be represented exactly as a double, which is all that a protobuf Struct holds", n.Val)
 		}
 	case abi.TagI64:
-		if i := n.I64(); !double(uint64(-i)) {
+		if i := n.I64(); !hint.DoubleHolds(uint64(-i)) {
 			return wrong(path, "the integer %d cannot be represented exactly as a double, which is all that a protobuf Struct holds", i)
 		}
 	case abi.TagNumber:
-		if _, ok := number(base.Bytes(n)); !ok {
+		if _, ok := hint.DoubleOf(base.Bytes(n)); !ok {
 			return wrong(path, "the number %s cannot be represented exactly as a double, which is all that a protobuf Struct holds", shorten(base.Bytes(n)))
 		}
 	case abi.TagBytes:
@@ -184,7 +181,7 @@ func exactIn(base abi.Base, n abi.Node, path string) error {
 		return wrong(path, "an extension cannot be held by a protobuf Struct")
 	case abi.TagU64s:
 		for i := range n.Len {
-			if v := base.U64At(n, i); !double(v) {
+			if v := base.U64At(n, i); !hint.DoubleHolds(v) {
 				return exactIn(base, abi.Node{Tag: abi.TagU64, Val: v}, path+"["+strconv.Itoa(int(i))+"]")
 			}
 		}
@@ -240,23 +237,4 @@ func shorten(text []byte) string {
 		return string(text[:40]) + "..."
 	}
 	return string(text)
-}
-
-// double tells whether a double holds an integer of this magnitude exactly.
-func double(v uint64) bool {
-	return v>>53 == 0 || v>>bits.TrailingZeros64(v) < 1<<53
-}
-
-// number is the double that holds a number of more than 64 bits exactly.
-func number(text []byte) (float64, bool) {
-	// The largest double has 309 digits.
-	if len(text) > 310 {
-		return 0, false
-	}
-	i, ok := new(big.Int).SetString(string(text), 10)
-	if !ok {
-		return 0, false // a fraction or an exponent that no double holds
-	}
-	f, accuracy := new(big.Float).SetInt(i).Float64()
-	return f, accuracy == big.Exact && !math.IsInf(f, 0)
 }

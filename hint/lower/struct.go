@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kvrt/kvrt/abi"
+	"github.com/kvrt/kvrt/hint"
 )
 
 // Field numbers of sglang.runtime.v1. A message may be written in parts, so a client can
@@ -161,7 +162,7 @@ func (s *structs) value(dst []byte, n abi.Node) []byte {
 	case abi.TagF64:
 		return appendDouble(dst, n.F64())
 	case abi.TagNumber:
-		f, _ := number(s.base.Bytes(n))
+		f, _ := hint.DoubleOf(s.base.Bytes(n))
 		return appendDouble(dst, f)
 	case abi.TagString:
 		return protowire.AppendBytes(protowire.AppendTag(dst, valueString, protowire.BytesType), s.base.Bytes(n))

@@ -8,6 +8,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 // long is the length of the chains that are measured.
@@ -111,7 +112,7 @@ func BenchmarkLineage1024(b *testing.B) {
 		}
 	})
 	sizes(b, func(b *testing.B, x *Index, t *trace, k *talk) {
-		r := newReader(x, k)
+		r := newReader(b, x, k)
 		for b.Loop() {
 			if !r.read() {
 				b.Fatal("no lineage: ", int64(r.stack[0]))
@@ -131,10 +132,10 @@ type reader struct {
 	n     int
 }
 
-func newReader(x *Index, k *talk) *reader {
+func newReader(t testing.TB, x *Index, k *talk) *reader {
 	set := new(Set)
 	set.all.Store(&map[string]*Index{"": x})
-	r := &reader{f: NewHost(set, nil).function("lineage"), call: runtime.NewCall(runtime.CallConfig{}), mem: make([]byte, 64<<10), stack: make([]uint64, 8)}
+	r := &reader{f: hosttest.Function(t, NewHost(set, nil), "lineage"), call: runtime.NewCall(runtime.CallConfig{}), mem: make([]byte, 64<<10), stack: make([]uint64, 8)}
 	copy(r.mem[1024:], k.id)
 	abi.PutNode(r.mem, 2048, k.worker.ID.Node())
 	r.args = []uint64{1024, uint64(len(k.id)), 2048, uint64(k.worker.Rank), 0, 0, 4096, 16 << 10}
@@ -173,7 +174,7 @@ func BenchmarkReadBesideWriter(b *testing.B) {
 					done <- n
 				}()
 			}
-			r := newReader(x, k)
+			r := newReader(b, x, k)
 			b.ResetTimer()
 			for b.Loop() {
 				if !r.read() {

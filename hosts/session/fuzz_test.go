@@ -9,6 +9,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 // FuzzEvents reads events out of bytes and holds the index against the model after each.
@@ -85,7 +86,7 @@ func FuzzHost(f *testing.F) {
 			"frontiers": {session, n, buf, size}, "node": {anchor, buf, size},
 		} {
 			before := bytes.Clone(mem)
-			host.function(name).Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
+			hosttest.Function(t, host, name).Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
 			from, got := int(uint32(buf)), int64(stack[0])
 			if got < 0 && abi.Reason(-got).String() == "" {
 				t.Fatalf("%s returns %d", name, got)

@@ -10,6 +10,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 // TestReadersBesideWriters is for the race detector, and holds what readers see: blocks
@@ -126,7 +127,7 @@ func TestReadsAllocateNothing(t *testing.T) {
 		"frontiers": {1024, 1, 4096, 1024}, "node": {chain[5], 4096, 32},
 	}
 	for name, args := range functions {
-		f := host.function(name)
+		f := hosttest.Function(t, host, name)
 		if n := testing.AllocsPerRun(50, func() {
 			copy(stack, args)
 			if f.Call(call, mem, stack); int64(stack[0]) <= 0 {

@@ -1,14 +1,13 @@
 package session
 
 import (
-	"bytes"
-	"slices"
 	"testing"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/abi/vectors"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 func workerOf(id vectors.WorkerID, rank *vectors.Uint) hint.Worker {
@@ -44,55 +43,10 @@ func hostOf(t *testing.T, h vectors.Host) *Host {
 	return NewHost(set, func(*runtime.Call) Scope { return Scope{Tenant: h.Tenant} })
 }
 
-func (h *Host) function(name string) *runtime.HostFunction {
-	for _, f := range h.Functions() {
-		if f.Name == name {
-			return &f
-		}
-	}
-	return nil
-}
-
 func TestVectors(t *testing.T) {
-	calls, err := vectors.Calls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, v := range calls {
-		if v.Module != abi.ModuleSession {
-			continue
-		}
-		ran++
-		t.Run(v.Name, func(t *testing.T) {
-			f := hostOf(t, v.Host).function(v.Function)
-			mem := v.Memory.Bytes()
-			want := bytes.Clone(mem)
-			stack := make([]uint64, len(v.Args))
-			for i, a := range v.Args {
-				stack[i] = uint64(a)
-			}
-			f.Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
-			if int64(stack[0]) != int64(*v.Result) {
-				t.Fatalf("result %d, want %d", int64(stack[0]), *v.Result)
-			}
-			for _, r := range v.After {
-				copy(want[r.At:], r.Hex)
-			}
-			if !bytes.Equal(mem, want) {
-				t.Errorf("the memory is not what the vector says: have %x", mem[8192:8192+256])
-			}
-		})
-	}
-	if ran == 0 {
-		t.Error("no vector")
-	}
+	hosttest.Vectors(t, abi.ModuleSession, func(t *testing.T, h vectors.Host) runtime.HostModule { return hostOf(t, h) }, nil)
 }
 
 func TestHostOffersTheTable(t *testing.T) {
-	h := NewHost(new(Set), nil)
-	want := slices.DeleteFunc(abi.Contract().Functions, func(f abi.Function) bool { return f.Module != abi.ModuleSession || f.Draft })
-	if have := h.Functions(); len(have) != len(want) || len(want) == 0 { // their types come from the table
-		t.Errorf("%d functions, the table has %d", len(have), len(want))
-	}
+	hosttest.Table(t, abi.ModuleSession, NewHost(new(Set), nil))
 }

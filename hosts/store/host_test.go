@@ -8,6 +8,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 func called(id string) *runtime.Call {
@@ -35,7 +36,7 @@ func TestHostDropsEffectsOfRejectedCalls(t *testing.T) {
 	h := NewHost(s, nil, nil)
 	c := called("r")
 	stack := []uint64{0, 1}
-	h.function("evict").Call(c, memoryOf(1), stack)
+	hosttest.Function(t, h, "evict").Call(c, memoryOf(1), stack)
 	if stack[0] != 1 {
 		t.Fatal(int64(stack[0]))
 	}
@@ -43,9 +44,9 @@ func TestHostDropsEffectsOfRejectedCalls(t *testing.T) {
 	if len(s.has(nobody, []uint64{1})) != 1 {
 		t.Error("a rejected action has evicted a block")
 	}
-	h.function("evict").Call(c, memoryOf(1), []uint64{0, 1})
+	hosttest.Function(t, h, "evict").Call(c, memoryOf(1), []uint64{0, 1})
 	again := []uint64{0, 1, 1024, 0, 0, 0}
-	h.function("retain").Call(c, memoryOf(1), again)
+	hosttest.Function(t, h, "retain").Call(c, memoryOf(1), again)
 	if int64(again[0]) != -int64(abi.ReasonLimitExceeded) {
 		t.Errorf("a second effect: %d", int64(again[0]))
 	}
@@ -62,7 +63,7 @@ func TestHostCopiesTheList(t *testing.T) {
 	put(t, s, nobody, 2)
 	h := NewHost(s, nil, nil)
 	c, mem := called("r"), memoryOf(1)
-	h.function("evict").Call(c, mem, []uint64{0, 1})
+	hosttest.Function(t, h, "evict").Call(c, mem, []uint64{0, 1})
 	binary.LittleEndian.PutUint64(mem, 2)
 	c.Settle(true)
 	if got := s.has(nobody, []uint64{1, 2}); len(got) != 1 || got[1] != 0 {
@@ -80,11 +81,11 @@ func TestHostKeepsNamespacesApart(t *testing.T) {
 	r.Describe(hint.Identity{RequestID: "r"}, Request{Namespace: ours, BlockSize: 16, Hashes: []uint64{1, 2}})
 	h := NewHost(s, r, nil)
 	c, mem := called("r"), memoryOf(1, 2)
-	h.function("residency").Call(c, mem, []uint64{0, 2, 100, 2})
+	hosttest.Function(t, h, "residency").Call(c, mem, []uint64{0, 2, 100, 2})
 	if mem[100] != byte(abi.ResidencyDRAM) || mem[101] != byte(abi.ResidencyAbsent) {
 		t.Errorf("sees %d %d", mem[100], mem[101])
 	}
-	h.function("evict").Call(c, mem, []uint64{0, 2})
+	hosttest.Function(t, h, "evict").Call(c, mem, []uint64{0, 2})
 	c.Settle(true)
 	if len(s.has(ours, []uint64{1, 2})) != 0 || len(s.has(theirs, []uint64{1, 2})) != 2 {
 		t.Error("another tenant's block was evicted, or the own one not")
@@ -99,13 +100,13 @@ func TestEvictionsAfterARequestAddUp(t *testing.T) {
 	h := NewHost(s, nil, nil)
 	for hash := range uint64(2) {
 		c := called("r")
-		h.function("evict_after").Call(c, memoryOf(hash), []uint64{0, 1})
+		hosttest.Function(t, h, "evict_after").Call(c, memoryOf(hash), []uint64{0, 1})
 		c.Settle(true)
 		c = called("r")
-		h.function("evict_after").Call(c, memoryOf(3), []uint64{0, 1})
+		hosttest.Function(t, h, "evict_after").Call(c, memoryOf(3), []uint64{0, 1})
 		c.Settle(false)
 		c = called("other")
-		h.function("evict_after").Call(c, memoryOf(2), []uint64{0, 1})
+		hosttest.Function(t, h, "evict_after").Call(c, memoryOf(2), []uint64{0, 1})
 		c.Settle(true)
 	}
 	lease := acquireAny(t, s, nobody, 1)
@@ -152,7 +153,7 @@ func TestHostScopes(t *testing.T) {
 			copy(mem[2048:], scope)
 			stack[4], stack[5] = 2048, uint64(len(scope))
 		}
-		h.function("retain").Call(c, mem, stack)
+		hosttest.Function(t, h, "retain").Call(c, mem, stack)
 		if int64(stack[0]) != 1 {
 			t.Fatal(int64(stack[0]))
 		}
@@ -199,7 +200,7 @@ func TestResidencyAllocatesNothing(t *testing.T) {
 	for i, hash := range hashes {
 		binary.LittleEndian.PutUint64(mem[8*i:], hash)
 	}
-	c, f, stack := called("r"), h.function("residency"), make([]uint64, 4)
+	c, f, stack := called("r"), hosttest.Function(t, h, "residency"), make([]uint64, 4)
 	if n := testing.AllocsPerRun(100, func() {
 		copy(stack, []uint64{0, 1024, 8192, 1024})
 		if f.Call(c, mem, stack); stack[0] != 1024 {
@@ -233,7 +234,7 @@ func FuzzHost(f *testing.F) {
 		name := []string{"residency", "evict", "retain", "evict_after", "request"}[which%5]
 		stack := []uint64{a, b, c, d, e, g}
 		call := called("r")
-		h.function(name).Call(call, mem, stack)
+		hosttest.Function(t, h, name).Call(call, mem, stack)
 		if n := int64(stack[0]); name == "residency" && n > 0 && n <= int64(uint32(d)) {
 			from := uint32(c)
 			copy(before[from:int64(from)+n], mem[from:])

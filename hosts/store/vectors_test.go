@@ -1,14 +1,13 @@
 package store
 
 import (
-	"bytes"
-	"slices"
 	"testing"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/abi/vectors"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 func uints(list []vectors.Uint) (out []uint64) {
@@ -39,15 +38,6 @@ func hostOf(t *testing.T, h vectors.Host) *Host {
 	return NewHost(s, r, nil)
 }
 
-func (h *Host) function(name string) *runtime.HostFunction {
-	for _, f := range h.Functions() {
-		if f.Name == name {
-			return &f
-		}
-	}
-	return nil
-}
-
 // has are the blocks of a list that are published, each with its priority.
 func (s *Store) has(namespace string, hashes []uint64) map[uint64]int {
 	out := map[uint64]int{}
@@ -65,44 +55,12 @@ func (s *Store) has(namespace string, hashes []uint64) map[uint64]int {
 }
 
 func TestVectors(t *testing.T) {
-	calls, err := vectors.Calls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, v := range calls {
-		if v.Module != abi.ModuleStore {
-			continue
-		}
-		ran++
-		t.Run(v.Name, func(t *testing.T) {
-			h := hostOf(t, v.Host)
-			mem := v.Memory.Bytes()
-			want := bytes.Clone(mem)
-			stack := make([]uint64, len(v.Args))
-			for i, a := range v.Args {
-				stack[i] = uint64(a)
-			}
-			call := runtime.NewCall(runtime.CallConfig{Identity: hint.Identity{RequestID: v.Host.RequestID}})
-			h.function(v.Function).Call(call, mem, stack)
-			if int64(stack[0]) != int64(*v.Result) {
-				_, detail := call.Refusal()
-				t.Fatalf("result %d, want %d: %s", int64(stack[0]), *v.Result, detail)
-			}
-			for _, r := range v.After {
-				copy(want[r.At:], r.Hex)
-			}
-			if !bytes.Equal(mem, want) {
-				t.Errorf("the memory is not what the vector says: have %x", mem[8192:8192+64])
-			}
-			if h.store != nil {
+	hosttest.Vectors(t, abi.ModuleStore, func(t *testing.T, h vectors.Host) runtime.HostModule { return hostOf(t, h) },
+		func(t *testing.T, h runtime.HostModule, call *runtime.Call, v vectors.Call) {
+			if h := h.(*Host); h.store != nil {
 				effects(t, h, call, v)
 			}
 		})
-	}
-	if ran == 0 {
-		t.Error("no vector")
-	}
 }
 
 // effects looks at the store before the commit and after it.
@@ -158,9 +116,5 @@ func effects(t *testing.T, h *Host, call *runtime.Call, v vectors.Call) {
 }
 
 func TestHostOffersTheTable(t *testing.T) {
-	h := NewHost(nil, nil, nil)
-	want := slices.DeleteFunc(abi.Contract().Functions, func(f abi.Function) bool { return f.Module != abi.ModuleStore || f.Draft })
-	if have := h.Functions(); len(have) != len(want) || len(want) == 0 { // their types come from the table
-		t.Errorf("%d functions, the table has %d", len(have), len(want))
-	}
+	hosttest.Table(t, abi.ModuleStore, NewHost(nil, nil, nil))
 }

@@ -2,13 +2,13 @@ package worker
 
 import (
 	"bytes"
-	"slices"
 	"testing"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/abi/vectors"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 // hostOf is a host with the catalogue of a vector.
@@ -40,57 +40,12 @@ func hostOf(t *testing.T, h vectors.Host) *Host {
 	return NewHost(c)
 }
 
-func (h *Host) function(name string) *runtime.HostFunction {
-	for _, f := range h.Functions() {
-		if f.Name == name {
-			return &f
-		}
-	}
-	return nil
-}
-
 func TestVectors(t *testing.T) {
-	calls, err := vectors.Calls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, v := range calls {
-		if v.Module != abi.ModuleWorker {
-			continue
-		}
-		ran++
-		t.Run(v.Name, func(t *testing.T) {
-			f := hostOf(t, v.Host).function(v.Function)
-			mem := v.Memory.Bytes()
-			want := bytes.Clone(mem)
-			stack := make([]uint64, len(v.Args))
-			for i, a := range v.Args {
-				stack[i] = uint64(a)
-			}
-			f.Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
-			if int64(stack[0]) != int64(*v.Result) {
-				t.Fatalf("result %d, want %d", int64(stack[0]), *v.Result)
-			}
-			for _, r := range v.After {
-				copy(want[r.At:], r.Hex)
-			}
-			if !bytes.Equal(mem, want) {
-				t.Errorf("the memory is not what the vector says: have %x", mem[8192:8192+256])
-			}
-		})
-	}
-	if ran == 0 {
-		t.Error("no vector")
-	}
+	hosttest.Vectors(t, abi.ModuleWorker, func(t *testing.T, h vectors.Host) runtime.HostModule { return hostOf(t, h) }, nil)
 }
 
 func TestHostOffersTheTable(t *testing.T) {
-	h := NewHost(New(Config{}))
-	want := slices.DeleteFunc(abi.Contract().Functions, func(f abi.Function) bool { return f.Module != abi.ModuleWorker || f.Draft })
-	if have := h.Functions(); len(have) != len(want) || len(want) == 0 { // their types come from the table
-		t.Errorf("%d functions, the table has %d", len(have), len(want))
-	}
+	hosttest.Table(t, abi.ModuleWorker, NewHost(New(Config{})))
 }
 
 func TestReadsAllocateNothing(t *testing.T) {
@@ -99,7 +54,7 @@ func TestReadsAllocateNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := NewHost(c)
-	get, list := h.function("get"), h.function("list")
+	get, list := hosttest.Function(t, h, "get"), hosttest.Function(t, h, "list")
 	mem := make([]byte, 4096)
 	abi.PutNode(mem, 64, abi.Node{Tag: abi.TagString, Len: 1, Val: 128})
 	mem[128] = 'w'
@@ -140,7 +95,7 @@ func FuzzHost(f *testing.F) {
 			if name == "list" {
 				stack = []uint64{buf, size}
 			}
-			h.function(name).Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
+			hosttest.Function(t, h, name).Call(runtime.NewCall(runtime.CallConfig{}), mem, stack)
 			from, n := int(uint32(buf)), int64(stack[0])
 			if n > 0 && n <= int64(uint32(size)) {
 				before = append(append(bytes.Clone(before[:from]), mem[from:from+int(n)]...), before[from+int(n):]...)

@@ -12,6 +12,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"hint/...", "abi own", "what is carried knows nothing of who runs it"},
 	{"runtime/admit/...", "abi own", "admission is usable without the runtime"},
 	{"runtime", "abi hint runtime/admit", "the runtime knows no engine and no host subsystem, only its own small interfaces"},
+	{"runtime/hosttest", "abi abi/vectors hint runtime", "the exam of a capability reads the vectors"},
 	{"runtime/*/...", "abi hint runtime runtime/admit own", "an engine implements the runtime's interfaces and knows no host subsystem"},
 	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
 	{"kvevents/...", "abi hint hosts/session own", "ingest feeds the lineage index through its update interface, in the words of abi and hint, and needs nothing else"},

@@ -26,6 +26,8 @@ type slot struct {
 	inst    *instance
 	past    history
 	stats   slotStats
+	token   atomic.Bool // of the lane of heavy calls
+	late    *time.Timer // for waiting for one; nil until then
 	_       [64]byte
 }
 
@@ -35,6 +37,8 @@ type pool struct {
 	guest    *guest
 	slots    []slot
 	draining atomic.Bool
+	heavy    atomic.Bool   // its calls need a token of the lane
+	tooMuch  uint64        // Config.HeavyFuel
 	drained  chan struct{} // closed when draining is set
 	waiters  atomic.Int32
 	freed    chan struct{}
@@ -42,6 +46,8 @@ type pool struct {
 	closed   chan struct{}
 
 	unavailable atomic.Uint64
+	crowded     atomic.Uint64 // of them, for want of a token
+	light       atomic.Uint32 // calls with a token since one took as much as makes a guest heavy
 	stalls      atomic.Uint64 // calls that did not end in time
 	stuck       atomic.Int32  // slots that they hold
 	quarantine  quarantine
@@ -59,7 +65,7 @@ type pool struct {
 
 // newPool makes n instances and a spare.
 func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
-	p := &pool{guest: g, slots: make([]slot, n), freed: make(chan struct{}, n), drained: make(chan struct{}), closed: make(chan struct{}),
+	p := &pool{guest: g, tooMuch: g.runtime.cfg.HeavyFuel, slots: make([]slot, n), freed: make(chan struct{}, n), drained: make(chan struct{}), closed: make(chan struct{}),
 		last: make([]slotStats, n), memory: make([]uint64, n)}
 	p.open.Store(int32(n))
 	p.alive = n + 1
@@ -99,6 +105,9 @@ func (p *pool) acquire(start uint32, wait time.Duration) (s *slot, drained bool)
 	for i := range n {
 		s := &p.slots[(start+i)%n]
 		if s.state.Load() == slotFree && s.state.CompareAndSwap(slotFree, slotBusy) {
+			if p.heavy.Load() {
+				return p.enter(s)
+			}
 			return s, false
 		}
 	}
@@ -117,6 +126,9 @@ func (p *pool) await(start uint32, wait time.Duration) (*slot, bool) {
 		for i := range p.slots {
 			s := &p.slots[(int(start)+i)%len(p.slots)]
 			if s.state.CompareAndSwap(slotFree, slotBusy) {
+				if p.heavy.Load() {
+					return p.enter(s)
+				}
 				return s, false
 			}
 		}
@@ -140,6 +152,7 @@ func (p *pool) await(start uint32, wait time.Duration) (*slot, bool) {
 // releaser or the drainer closes it: each looks after it has written.
 func (p *pool) release(s *slot) {
 	s.unwatch()
+	p.leave(s)
 	state := slotFree
 	if p.wake != nil && s.inst.due(&p.guest.limits) {
 		state = p.rest(s)
@@ -169,6 +182,7 @@ func (p *pool) poison(s *slot) {
 // as soon as it is ready. The old one is closed afterwards, off the caller's path.
 func (p *pool) replace(s *slot) {
 	s.unwatch()
+	p.leave(s)
 	old := s.inst
 	p.open.Add(1) // the renewal below; s itself is still open
 	if !p.fill(s) {
@@ -296,6 +310,9 @@ func (p *pool) why() string {
 	if int(p.stuck.Load()) == len(p.slots) {
 		return "every instance is held by a call that does not end"
 	}
+	if p.heavy.Load() {
+		return "no instance was free in time, or as many calls of guests that compute for long were running as may run at once"
+	}
 	return "no instance was free in time"
 }
 
@@ -374,7 +391,7 @@ func (p *pool) stats(g *GuestStats) {
 	g.Stuck, g.Stalls = int(p.stuck.Load()), p.stalls.Load()
 	g.ReservedBytes = p.guest.reserved
 	g.Instances, g.Idle = len(p.slots), p.idleStats
-	g.Unavailable = p.unavailable.Load()
+	g.Unavailable, g.Crowded, g.Heavy = p.unavailable.Load(), p.crowded.Load(), p.heavy.Load()
 	g.QuarantineLeft = p.quarantine.left(p.guest.runtime)
 	g.Quarantined, g.Quarantines = g.QuarantineLeft > 0, p.quarantine.count.Load()
 }

@@ -88,6 +88,8 @@ type GuestStats struct {
 	Stuck       int    // held by a call that has not ended for a second or more
 	Stalls      uint64 // how often that came about
 	Unavailable uint64 // calls that found no free instance in time, or the guest quarantined
+	Crowded     uint64 // of them, since as many heavy calls were running as may run at once
+	Heavy       bool   // its calls take as much fuel as makes a guest heavy
 	Quarantined bool   // callers are kept away for a while, since half of the calls trapped
 	Quarantines uint64 // how often that came about
 	// QuarantineLeft is how long callers are kept away yet.
@@ -112,6 +114,9 @@ type RuntimeStats struct {
 	Swaps       uint64 // generations offered
 	FailedSwaps uint64 // builds that changed nothing
 
+	HeavyMost    int // heavy calls that may run at once
+	HeavyRunning int // that do
+
 	MemoryBudget   uint64 // Config.Memory
 	MemoryReserved uint64 // of it, by guests that are loaded, being replaced or being built
 }
@@ -119,6 +124,7 @@ type RuntimeStats struct {
 // slotStats are the counters of one instance: plain fields of whoever holds it.
 type slotStats struct {
 	calls, accepted, fuel, logDropped uint64
+	peak                              uint64 // the most fuel of a call, until the pool is weighed
 	rejected                          [NumReasons]uint64
 	traps                             [NumTraps]uint64
 	emitted                           uint64
@@ -135,6 +141,7 @@ func (s *slotStats) count(out *hint.Result, c *Call) {
 		s.rejected[reasonIndex(out.Reason)]++
 	}
 	s.fuel += out.Fuel
+	s.peak = max(s.peak, out.Fuel)
 	s.logDropped += c.logDropped
 	s.durations.add(out.DurationNS)
 }

@@ -44,6 +44,7 @@ func (p *pool) watch() {
 			if s.watched.CompareAndSwap(watchSeen, watchStuck) {
 				stuck++
 				p.stalls.Add(1)
+				p.giveToken(s)
 				p.guest.runtime.log.Error("a call does not end: a host function blocks, or an effect does, or the guest's limits of fuel are very high; its instance and its caller are held as long",
 					"guest", p.guest.spec.Name, "for_at_least", watchEvery.String(), "instance", i)
 			}

@@ -85,6 +85,8 @@ type GuestStatus struct {
 	Stuck       int               `json:"stuck"`    // instances held by a call that does not end
 	Stalls      uint64            `json:"stalls"`   // how often that came about
 	Unavailable uint64            `json:"unavailable"`
+	Crowded     uint64            `json:"crowded"` // of Unavailable: too many heavy calls were running
+	Heavy       bool              `json:"heavy"`   // its calls take so much fuel that only some run at once
 	Fuel        uint64            `json:"fuel"`
 	LogDropped  uint64            `json:"log_lines_dropped"`
 
@@ -195,7 +197,7 @@ func guestStatus(g *runtime.GuestInfo, s *runtime.GuestStats) GuestStatus {
 		Capabilities: append([]string{}, m.Capabilities...), Grants: append([]string{}, g.Spec.Grants...),
 		Limits: guestLimits(g.Limits), History: g.History,
 		Instances: s.Instances, Vacant: s.Vacant, MemoryBytes: s.MemoryBytes, Calls: s.Calls, Accepted: s.Accepted,
-		Rejected: byReason(&s.Rejected), Traps: byKind(&s.Traps), Stuck: s.Stuck, Stalls: s.Stalls, Unavailable: s.Unavailable, Fuel: s.Fuel, LogDropped: s.LogDropped,
+		Rejected: byReason(&s.Rejected), Traps: byKind(&s.Traps), Stuck: s.Stuck, Stalls: s.Stalls, Unavailable: s.Unavailable, Crowded: s.Crowded, Heavy: s.Heavy, Fuel: s.Fuel, LogDropped: s.LogDropped,
 		Quarantined: s.Quarantined, QuarantineMS: s.QuarantineLeft.Milliseconds(), Quarantines: s.Quarantines, ReservedBytes: s.ReservedBytes,
 		Idle: IdleStatus{s.Idle.Calls, s.Idle.Fuel, float64(s.Idle.NS) / 1e9, byKind(&s.Idle.Traps)},
 	}

@@ -102,6 +102,7 @@ func add(g, o *runtime.GuestStats) {
 	g.LogDropped += o.LogDropped
 	g.Fuel += o.Fuel
 	g.Unavailable += o.Unavailable
+	g.Crowded += o.Crowded
 	g.Stalls += o.Stalls
 	g.Quarantines += o.Quarantines
 	for i, n := range o.Rejected {
@@ -165,6 +166,8 @@ func (c *collector) collectRuntime(out sink) {
 	out.counter(d.swaps, s.FailedSwaps, "refused")
 	out.gauge(d.budget, float64(s.MemoryBudget))
 	out.gauge(d.reserved, float64(s.MemoryReserved))
+	out.gauge(d.heavyRunning, float64(s.HeavyRunning))
+	out.gauge(d.heavyMost, float64(s.HeavyMost))
 	for reason, n := range byReason(&s.Unrouted) {
 		out.counter(d.unrouted, n, reason)
 	}
@@ -201,17 +204,22 @@ func (c *collector) collectGuest(out sink, name string, t *totals) {
 	out.counter(d.logDropped, s.LogDropped, name)
 	out.counter(d.unavailable, s.Unavailable, name)
 	out.counter(d.quarantines, s.Quarantines, name)
-	quarantined := 0.0
-	if t.now.Quarantined {
-		quarantined = 1
-	}
-	out.gauge(d.quarantined, quarantined, name)
+	out.counter(d.crowded, s.Crowded, name)
+	out.gauge(d.quarantined, oneIf(t.now.Quarantined), name)
+	out.gauge(d.heavy, oneIf(t.now.Heavy), name)
 	out.gauge(d.instances, float64(t.now.Instances-t.now.Vacant-t.now.Stuck), name, "ready")
 	out.gauge(d.instances, float64(t.now.Stuck), name, "stuck")
 	out.counter(d.stalls, s.Stalls, name)
 	out.gauge(d.instances, float64(t.now.Vacant), name, "vacant")
 	out.gauge(d.memory, float64(t.now.MemoryBytes), name)
 	out.ch <- &durations{desc: d.durations, labels: prometheus.MakeLabelPairs(d.durations, []string{name}), counts: s.Durations}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func (c *collector) collectServer(out sink) {

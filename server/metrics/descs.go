@@ -9,7 +9,7 @@ type descs struct {
 	formulations, badContexts, emitted, left, skipped                    *prometheus.Desc
 	calls, results, traps, durations, fuel                               *prometheus.Desc
 	logDropped, unavailable, quarantines, quarantined, instances, memory *prometheus.Desc
-	stalls                                                               *prometheus.Desc
+	stalls, crowded, heavy, heavyRunning, heavyMost                      *prometheus.Desc
 	budget, reserved, idles, idleFuel, idleTraps, idleTime               *prometheus.Desc
 	connections, opened, frames, oneway, errors                          *prometheus.Desc
 	bytesIn, bytesOut, buffered, reloadOK, reloadTime                    *prometheus.Desc
@@ -45,6 +45,10 @@ func newDescs() (d descs) {
 		{&d.fuel, "fuel_total", "Fuel that a guest's calls used; 0 where fuel is not metered.", []string{"guest"}},
 		{&d.logDropped, "log_lines_dropped_total", "Lines that a guest wrote beyond what a call may.", []string{"guest"}},
 		{&d.unavailable, "unavailable_total", "Calls that found no free instance of a guest in time, or the guest quarantined.", []string{"guest"}},
+		{&d.crowded, "crowded_total", "Those of unavailable_total that found as many heavy calls running as may run at once.", []string{"guest"}},
+		{&d.heavy, "heavy", "1 while calls of a guest take so much fuel that only some of them run at once.", []string{"guest"}},
+		{&d.heavyRunning, "heavy_calls", "Calls of heavy guests that run.", nil},
+		{&d.heavyMost, "heavy_calls_limit", "Calls of heavy guests that may run at once.", nil},
 		{&d.quarantines, "quarantines_total", "How often a guest was taken out of service because half of its calls trapped.", []string{"guest"}},
 		{&d.quarantined, "quarantined", "1 while a guest is out of service because half of its calls trapped.", []string{"guest"}},
 		{&d.instances, "instances", "Instances of a guest; vacant ones have trapped and are being replaced, stuck ones are held by a call that has not ended for a second or more.", []string{"guest", "state"}},

@@ -161,16 +161,16 @@ func (f *Frame) Finish(id Identity) {
 	if f.tail == 0 {
 		f.start(Limits{}.withDefaults())
 	}
-	out := f.d.out[:f.tail]
-	run := func(s string) abi.Span {
-		if s == "" {
-			return abi.Span{}
-		}
-		out = append(out, s...)
-		return abi.Span{Off: uint32(len(out) - len(s)), Len: uint32(len(s))}
+	out := append(append(f.d.out[:f.tail], id.RequestID...), id.Engine...)
+	request := abi.Span{Off: uint32(f.tail), Len: uint32(len(id.RequestID))}
+	engine := abi.Span{Off: uint32(f.tail + len(id.RequestID)), Len: uint32(len(id.Engine))}
+	if id.RequestID == "" {
+		request = abi.Span{}
 	}
-	request, engine := run(id.RequestID), run(id.Engine)
-	out = abi.Align(out)
+	if id.Engine == "" {
+		engine = abi.Span{}
+	}
+	out = align(out)
 	table := len(out)
 	f.listed = 0
 	for i := range f.acts {
@@ -179,37 +179,24 @@ func (f *Frame) Finish(id Identity) {
 			f.listed++
 		}
 	}
-	out = abi.Align(out)
-	h := header{protocol: f.protocol, message: f.message, request: request, engine: engine, table: table, count: f.listed, total: f.total, leg: id.Leg, dpRank: id.DPRank, attempt: id.Attempt}
-	h.put(out)
+	out = align(out)
+	abi.PutU32(out, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
+	abi.PutU32(out, abi.OffEnvelopeFrameSize, uint32(len(out)))
+	abi.PutSpan(out, abi.OffEnvelopeFrameProtocolVersion, f.protocol)
+	abi.PutSpan(out, abi.OffEnvelopeFrameMessageID, f.message)
+	abi.PutU32(out, abi.OffEnvelopeFrameActions, uint32(table))
+	abi.PutU32(out, abi.OffEnvelopeFrameCount, uint32(f.listed))
+	abi.PutSpan(out, abi.OffEnvelopeFrameRequestID, request)
+	abi.PutSpan(out, abi.OffEnvelopeFrameEngine, engine)
+	abi.PutU32(out, abi.OffEnvelopeFrameLeg, uint32(id.Leg))
+	abi.PutU32(out, abi.OffEnvelopeFrameDPRank, id.DPRank)
+	abi.PutU32(out, abi.OffEnvelopeFrameAttempt, id.Attempt)
+	abi.PutU32(out, abi.OffEnvelopeFrameTotal, uint32(f.total))
+	abi.PutU64(out, abi.OffEnvelopeFrameZero, 0)
 	f.d.out = out
 }
 
-// header is the fixed part of an envelope frame.
-type header struct {
-	protocol, message, request, engine abi.Span
-	table, count, total                int
-	leg                                abi.Leg
-	dpRank, attempt                    uint32
-}
-
 func appendU32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
-
-func (h *header) put(frame []byte) {
-	abi.PutU32(frame, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
-	abi.PutU32(frame, abi.OffEnvelopeFrameSize, uint32(len(frame)))
-	abi.PutSpan(frame, abi.OffEnvelopeFrameProtocolVersion, h.protocol)
-	abi.PutSpan(frame, abi.OffEnvelopeFrameMessageID, h.message)
-	abi.PutU32(frame, abi.OffEnvelopeFrameActions, uint32(h.table))
-	abi.PutU32(frame, abi.OffEnvelopeFrameCount, uint32(h.count))
-	abi.PutSpan(frame, abi.OffEnvelopeFrameRequestID, h.request)
-	abi.PutSpan(frame, abi.OffEnvelopeFrameEngine, h.engine)
-	abi.PutU32(frame, abi.OffEnvelopeFrameLeg, uint32(h.leg))
-	abi.PutU32(frame, abi.OffEnvelopeFrameDPRank, h.dpRank)
-	abi.PutU32(frame, abi.OffEnvelopeFrameAttempt, h.attempt)
-	abi.PutU32(frame, abi.OffEnvelopeFrameTotal, uint32(h.total))
-	abi.PutU64(frame, abi.OffEnvelopeFrameZero, 0)
-}
 
 // Bytes is the finished frame: it lists every action without a fault, and holds until
 // the next Decode, Load, Finish or Reset.

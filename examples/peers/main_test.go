@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 func TestRun(t *testing.T) {
 	const want = `a1: ACCEPTED
 before: [FETCHABLE FETCHABLE FETCHABLE]
-fetched: [SUCCESS SUCCESS FAILED] the source served a part of the blocks only
+fetched: [SUCCESS SUCCESS FAILED] the source served a part of the blocks only: missing
 after: [HIT HIT MISS]
 block 11 is right: true
 block 12 is right: true

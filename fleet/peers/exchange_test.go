@@ -163,6 +163,10 @@ func TestExchange(t *testing.T) {
 			if res, err := to.Fetcher.FetchHint(t.Context(), &other); !errors.Is(err, fetcher.ErrIncomplete) || res.Fetched != 0 {
 				t.Errorf("another tenant's namespace: %+v, %v", res, err)
 			}
+			want := map[string]abi.Reason{"tcp": abi.ReasonSourceNotAllowed, "slab": abi.ReasonNotFound}[name] // the local peer may read all
+			if out := to.Outcomes.Query(outcome.Filter{Identity: &id}, 1); out[0].State != outcome.Failed || out[0].Reason != want {
+				t.Errorf("%+v", out)
+			}
 			id.RequestID = "too many"
 			to.submit(t, id, remote, []uint64{7, 8, 77, 10})
 			req.Identity = id

@@ -113,3 +113,11 @@ var (
 	// ErrIncomplete: not every block came.
 	ErrIncomplete = errors.New("the source served a part of the blocks only")
 )
+
+// IncompleteError is an [ErrIncomplete] with what the source said.
+type IncompleteError struct{ Stop peer.Stop }
+
+func (e *IncompleteError) Error() string { return ErrIncomplete.Error() + ": " + e.Stop.String() }
+
+// Unwrap is ErrIncomplete.
+func (e *IncompleteError) Unwrap() error { return ErrIncomplete }

@@ -186,7 +186,12 @@ func (f *Fetcher) Deliver(ctx context.Context, r *Request, dst Destination, stat
 
 // reasonOf is how an error looks in an outcome.
 func reasonOf(err error) abi.Reason {
+	var part *IncompleteError
 	switch {
+	case errors.As(err, &part) && part.Stop == peer.StopCredit:
+		return abi.ReasonLimitExceeded
+	case errors.As(err, &part) && part.Stop == peer.StopDenied:
+		return abi.ReasonSourceNotAllowed
 	case errors.Is(err, ErrIncomplete):
 		return abi.ReasonNotFound
 	case errors.Is(err, ErrBusy), errors.Is(err, peer.ErrNoRoom):

@@ -216,6 +216,7 @@ func (f *Fetcher) run(op *operation, route *route, id hint.Identity, req *peer.R
 	ctx, cancel := context.WithTimeout(f.ctx, f.cfg.OpTimeout)
 	defer cancel()
 	blocks := 0
+	stop := peer.StopCredit // of this side, when the bytes of the request are used up
 	for at := 0; at < len(op.hashes) && op.err == nil; {
 		part := *req
 		part.Hashes = op.hashes[at:]
@@ -228,12 +229,13 @@ func (f *Fetcher) run(op *operation, route *route, id hint.Identity, req *peer.R
 		at += res.Blocks
 		blocks += res.Blocks
 		op.bytes += res.Bytes
+		stop = res.Stop
 		if op.err == nil && at < len(op.hashes) && (res.Blocks == 0 || res.Stop != peer.StopCredit) {
 			break
 		}
 	}
 	if op.err == nil && blocks < len(op.hashes) {
-		op.err = ErrIncomplete
+		op.err = &IncompleteError{stop}
 	}
 	if blocks > 0 {
 		f.cfg.Outcomes.Fetched(id, uint32(blocks), uint64(op.bytes))

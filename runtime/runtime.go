@@ -101,15 +101,6 @@ type shard struct {
 	_                         [64]byte
 }
 
-// generation is one immutable set of loaded guests.
-type generation struct {
-	number    uint64
-	guests    []*guest // in the order of the specifications
-	byType    map[string]int32
-	byDialect map[string]int32
-	policies  []int32 // in the order in which they run
-}
-
 // New makes a runtime without guests.
 func New(cfg Config) (*Runtime, error) {
 	if cfg.Engine == nil {
@@ -364,15 +355,6 @@ func (gen *generation) add(g *guest) error {
 		gen.policies = append(gen.policies, id)
 	}
 	return nil
-}
-
-// handler finds the guest of an action type. A nil generation has none.
-func (gen *generation) handler(actionType []byte) (id int32, known bool) {
-	if gen == nil {
-		return 0, false
-	}
-	id, known = gen.byType[string(actionType)]
-	return id, known
 }
 
 // Close stops taking work, waits until calls in flight have ended or ctx is done, and

@@ -5,8 +5,8 @@ package abi
 const (
 	DefaultMemory    = 1 << 20     // bytes of linear memory
 	DefaultFuel      = 200_000     // one role call
-	DefaultInitFuel  = 100_000_000 // _initialize, the first kvrt_arena and kvrt_init together
-	DefaultIdleFuel  = 20_000_000  // one kvrt_idle: some 10 ms
+	DefaultInitFuel  = 10_000_000  // _initialize, the first kvrt_arena and kvrt_init together
+	DefaultIdleFuel  = 5_000_000   // one kvrt_idle: some 5 ms
 	DefaultIdleCalls = 64          // role calls of an instance until kvrt_idle is due
 	DefaultIdleBytes = 256 << 10   // of frames and answers, until kvrt_idle is due
 	IdleOverdue      = 4           // times either: no role is called before kvrt_idle

@@ -231,7 +231,7 @@ func (a *attack) spec(t testing.TB) runtime.GuestSpec {
 	}
 	fuel, _ := a.number(t, "fuel")
 	spec := runtime.GuestSpec{Name: "hostile", Module: withManifest(t, a.wasm, manifest), Grants: []string{"kvrt_fetch", "kvrt_log", "kvrt_clock", "kvrt_state"},
-		Limits: runtime.Limits{Instances: 1, Fuel: uint64(fuel), InitFuel: 5_000_000}}
+		Limits: runtime.Limits{Instances: 1, Fuel: uint64(fuel)}}
 	if a.says["grants"] == "none" {
 		spec.Grants = nil
 	}

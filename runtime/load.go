@@ -232,7 +232,10 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		return nil, refuse("guest/init", "kvrt_init", err)
 	}
 	kept = true // by the pool, until it is closed
-	if err := g.smoke(); err != nil {
+	end := r.turn()
+	err = g.smoke()
+	end()
+	if err != nil {
 		g.pool.drain()
 		return nil, refuse("guest/smoke", "", err)
 	}

@@ -4,7 +4,7 @@ import "time"
 
 // Upkeep is what guests do that no caller waits for: the start of an instance in the
 // place of one that is used up, and kvrt_idle. A guest holds its thread against the
-// scheduler and the collector of this process, and here it may do so for up to 100
+// scheduler and the collector of this process, and here it may do so for up to 10
 // million of fuel. So few do it at once, and a pool rests after it for rest for each
 // fuel, within which one at worst takes 6 ns and mostly less than 1: a guest with long
 // starts that traps again and again waits for itself, and nobody waits for it.

@@ -8,5 +8,5 @@
   (func (export "kvrt_handle") (param $frame i32) (param $len i32) (param $pos i32) (result i64)
     (i64.const 0))
   (func (export "kvrt_idle") (local $n i32)
-    (local.set $n (i32.const 3900000))
+    (local.set $n (i32.const 975000))
     (loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -198,6 +199,39 @@ func passedOn(t *testing.T, f *hint.Frame, actions []hint.Forward) {
 }
 
 // FuzzLoad: what an envelope frame of a guest holds is at fault or can be passed on.
+// adopted holds Adopt against what Load came to: it takes an envelope in which nothing is
+// wrong, with the same actions, and no other.
+func adopted(t *testing.T, format hint.Format, answer []byte, loaded *hint.Frame, refused error) {
+	t.Helper()
+	before := bytes.Clone(answer)
+	var f hint.Frame
+	sound := refused == nil
+	for i := range loaded.Len() {
+		reason, _ := loaded.Action(i).Fault()
+		sound = sound && reason == abi.ReasonNone && abi.GetNode(abi.EnvelopeFrame(answer).Action(i), abi.OffActionPayload).Tag != abi.TagNull
+	}
+	if f.Adopt(format, answer, hint.Limits{Actions: 50}) != sound {
+		t.Fatalf("adopted: %v, sound: %v", !sound, sound)
+	}
+	if !sound {
+		if f.Len() != 0 || !bytes.Equal(answer, before) {
+			t.Fatal("not adopted, and not left alone")
+		}
+		return
+	}
+	for _, fr := range []*hint.Frame{&f, loaded} {
+		fr.Finish(testID)
+		if err := abi.CheckEnvelope(fr.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := loaded.Envelope()
+	got, err2 := f.Envelope()
+	if err != nil || err2 != nil || !reflect.DeepEqual(got, want) || f.Format() != loaded.Format() {
+		t.Fatalf("%v, want %v (%v, %v)", got, want, err2, err)
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	for _, seed := range append(jsonSeeds(), msgpackSeeds()...) {
 		var fr hint.Frame
@@ -213,7 +247,9 @@ func FuzzLoad(f *testing.F) {
 		before := bytes.Clone(answer)
 		for _, format := range []hint.Format{hint.FormatUnknown, hint.FormatJSON, hint.FormatMsgpack} {
 			var fr hint.Frame
-			if err := fr.Load(format, answer, hint.Limits{Actions: 50}); err != nil {
+			err := fr.Load(format, answer, hint.Limits{Actions: 50})
+			adopted(t, format, bytes.Clone(answer), &fr, err)
+			if err != nil {
 				if !errors.Is(err, abi.ErrFrame) {
 					t.Fatal(err)
 				}

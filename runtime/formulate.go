@@ -35,13 +35,24 @@ type Formulation struct {
 	start   uint32
 	shard   *shard
 	compose hint.Composition
-	frames  []*hint.Frame // of the policies' answers, one each
+	answers []*policyAnswer // one for each policy
 	dropped []hint.DroppedAction
-	answer  []byte
 	text    []byte // details
 	fields  abi.ContextFields
 	clock   int64
 }
+
+// policyAnswer is what one policy answered; the actions stay there until the envelope is
+// written.
+type policyAnswer struct {
+	raw    []byte     // as the guest wrote it
+	sound  hint.Frame // raw itself, when nothing is wrong with it
+	loaded hint.Frame // else a copy, which tells what is
+	frame  *hint.Frame
+}
+
+// keepAnswer is how large a buffer may be to be kept for the next answer whatever its size.
+const keepAnswer = 1 << 20
 
 // NewFormulation makes a Formulation for the use of one goroutine at a time.
 func (r *Runtime) NewFormulation() *Formulation {
@@ -110,8 +121,8 @@ func (r *Runtime) policy(ctx context.Context, g *guest, output abi.Format, res *
 	n := len(res.Policies)
 	res.Policies = append(res.Policies, hint.PolicyResult{Name: g.spec.Name})
 	out := &res.Policies[n]
-	for len(res.frames) <= n {
-		res.frames = append(res.frames, new(hint.Frame))
+	for len(res.answers) <= n {
+		res.answers = append(res.answers, new(policyAnswer))
 	}
 	for {
 		out.Generation = g.generation
@@ -128,7 +139,7 @@ func (r *Runtime) policy(ctx context.Context, g *guest, output abi.Format, res *
 		s, drained := g.pool.acquire(res.start, r.cfg.Wait)
 		switch {
 		case s != nil:
-			r.formulate(g, s, output, res, out, res.frames[n])
+			r.formulate(g, s, output, res, out, res.answers[n])
 			return
 		case !drained:
 			res.skip(out, abi.ReasonHandlerUnavailable, g.pool.why())
@@ -155,7 +166,7 @@ func (gen *generation) policyNamed(name string) *guest {
 }
 
 // formulate makes one call of one policy and offers what it answered.
-func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulation, out *hint.PolicyResult, answer *hint.Frame) {
+func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulation, out *hint.PolicyResult, answer *policyAnswer) {
 	used := true
 	defer func() { // the native side may panic; the panic goes on to the caller
 		if used {
@@ -189,7 +200,7 @@ func (r *Runtime) formulate(g *guest, s *slot, output abi.Format, res *Formulati
 	} else if reason, detail := call.commit(); reason != abi.ReasonNone {
 		res.skip(out, reason, detail)
 	} else if taken {
-		res.offer(s, out, answer)
+		res.offer(s, out, answer.frame)
 	}
 	now := r.nanos()
 	out.DurationNS, res.clock = now-res.clock, now
@@ -227,7 +238,7 @@ func (res *Formulation) trapped(s *slot, out *hint.PolicyResult, err error) erro
 }
 
 // take reads what a policy returned. It is true when there are actions to offer.
-func (res *Formulation) take(in *instance, out *hint.PolicyResult, ret int64, f *hint.Frame, output abi.Format, lim hint.Limits) bool {
+func (res *Formulation) take(in *instance, out *hint.PolicyResult, ret int64, to *policyAnswer, output abi.Format, lim hint.Limits) bool {
 	ref, ok := abi.SplitResult(ret)
 	switch {
 	case !ok:
@@ -239,10 +250,13 @@ func (res *Formulation) take(in *instance, out *hint.PolicyResult, ret int64, f 
 	case ref.Len == 0:
 		return false
 	}
+	if cap(to.raw) > keepAnswer && ref.Len <= keepAnswer {
+		to.raw = nil
+	}
 	var a abi.Answer
-	answer, err := in.answer(res.answer[:0], ref)
+	answer, err := in.answer(to.raw[:0], ref)
 	if err == nil {
-		res.answer = answer
+		to.raw = answer
 		a, err = abi.CheckAnswer(answer)
 	}
 	if err == nil && a.Body != nil {
@@ -251,7 +265,10 @@ func (res *Formulation) take(in *instance, out *hint.PolicyResult, ret int64, f 
 				res.skip(out, abi.ReasonLimitExceeded, detail)
 				return false
 			}
-			err = f.Load(output, a.Body, lim)
+			if to.frame = &to.sound; !to.sound.Adopt(output, a.Body, lim) {
+				to.frame = &to.loaded
+				err = to.loaded.Load(output, a.Body, lim)
+			}
 		}
 	}
 	switch {

@@ -123,7 +123,7 @@ func (c *checker) span(s Span, what string) error {
 // nodeAt reads the node at off, which the caller has verified to be inside.
 func (c *checker) nodeAt(off uint32) (Node, error) {
 	n := GetNode(c.base, off)
-	if c.base[off+OffNodeZero] != 0 || c.base[off+OffNodeZero+1] != 0 {
+	if U32(c.base, off)>>(8*OffNodeZero) != 0 {
 		return n, bad("a node at %d whose bytes 2 and 3 are not 0", off)
 	}
 	return n, nil
@@ -173,13 +173,7 @@ func (c *checker) node(n Node, depth int) error {
 		}
 		return nil
 	case TagString:
-		if err := c.run(n.Val, uint64(n.Len), 1, "string"); err != nil {
-			return err
-		}
-		if !validUTF8(Base(c.base).Bytes(n)) {
-			return bad("a string that is not UTF-8")
-		}
-		return nil
+		return c.text(n)
 	case TagBytes, TagExt:
 		return c.run(n.Val, uint64(n.Len), 1, "bytes")
 	case TagU64s:
@@ -193,6 +187,17 @@ func (c *checker) node(n Node, depth int) error {
 		return c.entries(n, depth)
 	}
 	return bad("unknown tag %d", uint8(n.Tag))
+}
+
+// text verifies a string.
+func (c *checker) text(n Node) error {
+	if err := c.run(n.Val, uint64(n.Len), 1, "string"); err != nil {
+		return err
+	}
+	if !validUTF8(Base(c.base).Bytes(n)) {
+		return bad("a string that is not UTF-8")
+	}
+	return nil
 }
 
 func (c *checker) array(n Node, depth int) error {
@@ -212,7 +217,12 @@ func (c *checker) array(n Node, depth int) error {
 			return bad("an absent element")
 		}
 		canonical = canonical || e.Tag != TagU64
-		if err := c.node(e, depth+1); err != nil {
+		if e.Tag == TagString && e.Ext == 0 {
+			err = c.text(e)
+		} else {
+			err = c.node(e, depth+1)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -294,19 +294,20 @@ func checkBlocks(base abi.Base, p abi.Node, keys int) (detail string) {
 
 // decimalHash tells whether a text is a hash as the schema over blocks spells it.
 func decimalHash(text []byte) bool {
-	switch n := len(text); {
+	n := len(text)
+	switch {
 	case n == 0 || n > 20 || n > 1 && text[0] == '0':
 		return false
-	case n == 20 && string(text) > "18446744073709551615":
+	case n == 20 && (text[0] != '1' || text[1] >= '8') && string(text) > "18446744073709551615":
 		return false
-	}
-	for ; len(text) >= 8; text = text[8:] {
-		// Eight at once: the upper half of a digit's byte is 3, with 6 added too.
-		const upper = 0xf0f0f0f0f0f0f0f0
-		x := binary.LittleEndian.Uint64(text)
-		if x&upper|(x+0x0606060606060606)&upper>>4 != 0x3333333333333333 {
-			return false
+	case n >= 8: // eight at once, and those in the middle twice
+		first, _ := notDigits(binary.LittleEndian.Uint64(text))
+		last, _ := notDigits(binary.LittleEndian.Uint64(text[n-8:]))
+		if n > 16 {
+			mid, _ := notDigits(binary.LittleEndian.Uint64(text[8:]))
+			last |= mid
 		}
+		return first|last == 0
 	}
 	for _, c := range text {
 		if c-'0' > 9 {

@@ -173,14 +173,10 @@ func (c *conn) handle(frame []byte) bool {
 		c.out = appendHelloReply(c.out, q.seq, c.server.cfg.Version, c.in.limit, c.server.cfg.Runtime.Generation())
 	case opPing:
 		c.out = appendPingReply(c.out, q.seq, c.server.cfg.Runtime.Generation(), c.server.draining.Load())
-	case opSubmit:
-		return c.submit(len(frame))
+	case opSubmit, opFormulate, opFormulateBatch:
+		return c.work(len(frame))
 	case opFinish, opDiscard, opStatus:
 		c.lifecycle()
-	case opFormulate:
-		return c.formulate(len(frame))
-	case opFormulateBatch:
-		return c.formulateBatch(len(frame))
 	case opDescribe:
 		c.describe()
 	default:
@@ -189,12 +185,26 @@ func (c *conn) handle(frame []byte) bool {
 	return true
 }
 
+// work carries out what guests run for.
+func (c *conn) work(size int) bool {
+	taken := c.server.turns.begin(size)
+	defer c.server.turns.end(taken)
+	switch c.q.op {
+	case opFormulate:
+		return c.formulate(size)
+	case opFormulateBatch:
+		return c.formulateBatch(size)
+	}
+	return c.submit(size)
+}
+
 // submit dispatches one envelope.
 func (c *conn) submit(size int) bool {
 	q := &c.q
 	forward := q.flags&flagForward != 0
 	c.req = runtime.Request{Body: q.body, Format: q.format, Dialect: q.dialect, Identity: q.identity, Forward: forward && !q.oneway()}
 	err := c.server.cfg.Runtime.Dispatch(&c.req, c.res)
+	c.server.dispatched(q.identity, c.res)
 	switch {
 	case err != nil:
 		c.dispatchFailed(err)

@@ -167,7 +167,7 @@ func (k *routers) post(handle func(ctx context.Context, c *httpCall) error) http
 		}
 		if err == nil {
 			c.query = r.URL.Query()
-			err = handle(r.Context(), c)
+			err = k.inTurn(r.Context(), c, handle)
 		}
 		if err == nil {
 			err = k.chargeOut(c)
@@ -191,6 +191,13 @@ func (k *routers) post(handle func(ctx context.Context, c *httpCall) error) http
 			k.calls.Put(c)
 		}
 	}
+}
+
+// inTurn handles a request that has come. Its answer is written when the turn is over.
+func (k *routers) inTurn(ctx context.Context, c *httpCall, handle func(context.Context, *httpCall) error) error {
+	taken := k.server.turns.begin(len(c.body))
+	defer k.server.turns.end(taken)
+	return handle(ctx, c)
 }
 
 // contentType tells documents from lines of them.

@@ -39,6 +39,8 @@ type Config struct {
 	Runtime *runtime.Runtime
 	// Store answers finish, discard and status. Without one they are refused.
 	Store Store
+	// Dispatched hears of what was dispatched. nil: nobody does.
+	Dispatched Dispatched
 	// Fleet is the workers and their KV events. Without one there are none. The server
 	// does not close it.
 	Fleet *fleet.Fleet
@@ -131,6 +133,7 @@ type Server struct {
 	seed    func(*hint.Context) error // of every routing context; nil: nothing
 
 	budget   budget   // of the buffers of all connections
+	turns    turns    // of large requests
 	socket   *socket  // nil without one
 	routers  *routers // nil without one
 	admin    *http.Server
@@ -160,7 +163,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}, budget: budget{limit: cfg.MaxBuffered}}
+	s := &Server{cfg: cfg, log: cfg.Log, started: time.Now(), refused: map[string]GuestError{}, budget: budget{limit: cfg.MaxBuffered}, turns: newTurns()}
 	s.reload = ReloadStatus{OK: true, LastOK: s.started}
 	if cfg.Fleet != nil {
 		s.seed = cfg.Fleet.Seed

@@ -41,11 +41,17 @@ type Event struct {
 	BlockHashes []uint64 // of stored and removed
 }
 
-// event is an Event with its runs as positions.
+// event is an Event with its runs as positions. A context may hold very many.
 type event struct {
-	Event
-	session, medium, worker run
-	hashes                  run
+	typ       EventType
+	tag       abi.Tag // of the worker's id
+	hasRank   bool
+	hasParent bool
+	rank      uint32
+	num       uint64 // of an id that is no text
+	hash      uint64 // of a match its block, else the parent
+
+	session, medium, worker, hashes run
 }
 
 type run struct{ from, to int }
@@ -58,13 +64,19 @@ func (c *Context) Events() int { return len(c.events) }
 
 // Event returns event i.
 func (c *Context) Event(i int) Event {
-	e := c.events[i]
-	e.SessionID, e.Medium = c.run(e.session), c.run(e.medium)
+	e := &c.events[i]
+	out := Event{Type: e.typ, SessionID: c.run(e.session), Medium: c.run(e.medium),
+		Worker:      Worker{ID: WorkerID{num: e.num, tag: e.tag}, Rank: e.rank, HasRank: e.hasRank},
+		BlockHashes: c.hashes[e.hashes.from:e.hashes.to:e.hashes.to]}
 	if e.worker.to > 0 {
-		e.Worker.ID = NamedWorker(c.run(e.worker))
+		out.Worker.ID = NamedWorker(c.run(e.worker))
 	}
-	e.BlockHashes = c.hashes[e.hashes.from:e.hashes.to:e.hashes.to]
-	return e.Event
+	if e.typ == EventMatch {
+		out.BlockHash = e.hash
+	} else {
+		out.Parent, out.HasParent = e.hash, e.hasParent
+	}
+	return out
 }
 
 func (c *Context) run(r run) string { return viewOf(c.text[r.from:r.to]) }
@@ -111,23 +123,24 @@ func (c *Context) eventList(pos int) int {
 func (c *Context) event(at int, n abi.Node) bool {
 	r := eventReader{c: c, at: at, base: c.d.out, n: n}
 	var e event
-	e.Type = EventType(r.word("type", eventTypes()))
-	e.Worker.ID, e.worker = r.workerID()
+	e.typ = EventType(r.word("type", eventTypes()))
+	id, name := r.workerID()
+	e.num, e.tag, e.worker = id.num, id.tag, name
 	if rank, ok := r.integer("dp_rank", 1<<32-1); ok {
-		e.Worker.Rank, e.Worker.HasRank = uint32(rank), true
+		e.rank, e.hasRank = uint32(rank), true
 	}
 	e.session, e.medium = r.text("session_id"), r.text("medium")
-	switch e.Type {
+	switch e.typ {
 	case EventMatch:
 		if e.session.to == 0 {
 			r.missing("session_id")
 		}
 		var ok bool
-		if e.BlockHash, ok = r.integer("block_hash", 1<<64-1); !ok {
+		if e.hash, ok = r.integer("block_hash", 1<<64-1); !ok {
 			r.missing("block_hash")
 		}
 	case EventStored:
-		e.Parent, e.HasParent = r.integer("parent_block_hash", 1<<64-1)
+		e.hash, e.hasParent = r.integer("parent_block_hash", 1<<64-1)
 		e.hashes = r.blockHashes()
 	case EventRemoved:
 		e.hashes = r.blockHashes()

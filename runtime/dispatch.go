@@ -25,7 +25,8 @@ type Request struct {
 // Response receives the results of a Dispatch. It is reused from call to call by one
 // goroutine at a time, and what it holds is valid until the next call.
 type Response struct {
-	// Results has one entry per action, in envelope order.
+	// Results has one entry per action, in envelope order. After an error it has those of
+	// the actions that were read, and a status where a handler ran.
 	Results []hint.Result
 	// Forward is the envelope to pass on, when the request asked for it.
 	Forward []byte
@@ -45,6 +46,10 @@ type Response struct {
 	keep    []hint.Forward
 	clock   int64 // when the last result was ready, in the runtime's monotonic ns
 }
+
+// MessageID is the envelope's message id, nil when it has none. Like the results it
+// belongs to the last Dispatch, if that has results.
+func (res *Response) MessageID() []byte { return res.frame.MessageID() }
 
 // group is the actions of one envelope that go to one guest.
 type group struct {
@@ -66,12 +71,12 @@ func (r *Runtime) NewResponse() *Response {
 //
 // It takes no lock and, once res has grown to its working size, allocates nothing.
 func (r *Runtime) Dispatch(req *Request, res *Response) error {
+	res.reset()
 	gen := r.current.Load()
 	if gen == nil {
 		return ErrClosed
 	}
 	res.shard.dispatches.Add(1)
-	res.reset()
 	if err := req.Identity.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrIdentity, err)
 	}

@@ -260,7 +260,8 @@ func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	g := newRig(t, withKVFetch(t))
+	told := new(counted)
+	g := newRig(t, withKVFetch(t), func(c *rigConfig) { c.Dispatched = told })
 	r := g.raw()
 	id := hint.Identity{Engine: "vllm", RequestID: "r1"}
 	body := benchBody(t, 64)
@@ -292,7 +293,7 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(200, round); n > 0.1 {
 		t.Errorf("%v allocations for five requests", n)
 	}
-	if st := g.srv.Stats(); st.Oneway < 200 || st.Errors != [numCodes]uint64{} {
-		t.Errorf("%+v", st)
+	if st := g.srv.Stats(); st.Oneway < 200 || st.Errors != [numCodes]uint64{} || told.Load() < 2*st.Oneway {
+		t.Errorf("%+v, %d told of", st, told.Load())
 	}
 }

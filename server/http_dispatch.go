@@ -25,7 +25,9 @@ func (k *routers) dispatch(_ context.Context, c *httpCall) error {
 	if c.res == nil {
 		c.res = k.server.cfg.Runtime.NewResponse()
 	}
-	if err := k.server.cfg.Runtime.Dispatch(&req, c.res); err != nil {
+	err := k.server.cfg.Runtime.Dispatch(&req, c.res)
+	k.server.dispatched(req.Identity, c.res)
+	if err != nil {
 		return err
 	}
 	c.out = append(c.out, `{"results":[`...)

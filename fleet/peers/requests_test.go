@@ -43,3 +43,18 @@ func TestDispatched(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestDispatchedAllocatesNothing: once the ledger's places have been used, hints are free.
+func TestDispatchedAllocatesNothing(t *testing.T) {
+	n := newNode(t, peers.Config{Outcomes: outcome.Config{Size: 16}})
+	id, message := hint.Identity{Engine: "vllm", RequestID: "a"}, []byte("m")
+	n.submit(t, id, "tcp://127.0.0.1:1", []uint64{1})
+	results := []hint.Result{{ActionType: []byte("kv.fetch"), Status: abi.StatusAccepted}}
+	once := func() { n.Dispatched(id, message, results) }
+	for range 64 {
+		once()
+	}
+	if a := testing.AllocsPerRun(200, once); a != 0 {
+		t.Errorf("%v allocations for a hint", a)
+	}
+}

@@ -66,9 +66,9 @@ func (c *Composition) Len() int { return len(c.parts) }
 // without an id gets one, "NAME-I" by the policy's name and the action's position in its
 // answer, and one without a version is of version 1.0.
 func (c *Composition) Offer(f *Frame, i int, policy string) (abi.Reason, string) {
-	a := f.Action(i)
-	if reason, detail := a.Fault(); reason != abi.ReasonNone {
-		return reason, detail
+	var a ActionView
+	if f.View(i, &a); i >= len(f.acts) || f.acts[i].fault.reason != abi.ReasonNone {
+		return a.Fault()
 	}
 	if len(a.Version) == 0 {
 		a.Version = nil
@@ -129,8 +129,10 @@ func (c *Composition) Append(dst []byte, format Format) ([]byte, error) {
 	if err := w.begin(version, message, len(c.parts)); err != nil {
 		return dst, err
 	}
-	for n, p := range c.parts {
-		a := p.f.Action(p.i)
+	for n := range c.parts {
+		p := &c.parts[n]
+		var a ActionView
+		p.f.View(p.i, &a)
 		if p.id.to > 0 {
 			a.ID = c.ids[p.id.from:p.id.to]
 		}
@@ -138,7 +140,7 @@ func (c *Composition) Append(dst []byte, format Format) ([]byte, error) {
 			a.Version = []byte(versionOfAbsent)
 		}
 		var raw []byte
-		if format == p.f.format {
+		if format == p.f.format && p.f.body != nil {
 			raw = a.RawPayload()
 		}
 		w.action(n, a.ID, a.Type, a.Version)

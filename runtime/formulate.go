@@ -317,9 +317,12 @@ const (
 // reportFormulation logs what was left out: once per policy and reason, or per type and
 // reason, as a warning, else at debug.
 func (r *Runtime) reportFormulation(res *Formulation) {
-	id := res.Context.Identity().RequestID
 	for i := range res.Policies {
 		p := &res.Policies[i]
+		if p.Reason == abi.ReasonNone && len(p.Dropped) == 0 {
+			continue
+		}
+		id := res.Context.Identity().RequestID
 		if p.Reason != abi.ReasonNone {
 			level := slog.LevelDebug
 			if p.Reason != abi.ReasonNotFound && r.warned.first(warnPolicy|uint64(p.Reason), []byte(p.Name)) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -121,7 +122,7 @@ feeds of other ranks go on.`,
 			d := json.NewDecoder(bytes.NewReader(text))
 			d.DisallowUnknownFields()
 			if err := d.Decode(&spec); err != nil {
-				return &inputError{fmt.Errorf("SPEC: %w", err)}
+				return &inputError{specError(err)}
 			}
 			return flags.with(cmd, func(ctx context.Context, a *server.Admin) (answer, error) {
 				c, err := a.SetWorker(ctx, id, spec)
@@ -138,6 +139,15 @@ feeds of other ranks go on.`,
 	}
 	flags.add(cmd)
 	return cmd
+}
+
+// specError says what is wrong with a SPEC in the words of its keys.
+func specError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return fmt.Errorf("SPEC: %s cannot be: %s", kind.Field, kind.Value)
+	}
+	return fmt.Errorf("SPEC: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 func newWorkersRemove() *cobra.Command {

@@ -3,13 +3,13 @@ package abi
 // Defaults of a host. An operator may set others for a guest; a manifest may ask for
 // more. A guest that stays within the defaults runs on every host of version 1.
 const (
-	DefaultMemory    = 1 << 20     // bytes of linear memory
-	DefaultFuel      = 200_000     // one role call
-	DefaultInitFuel  = 10_000_000  // _initialize, the first kvrt_arena and kvrt_init together
-	DefaultIdleFuel  = 5_000_000   // one kvrt_idle: some 5 ms
-	DefaultIdleCalls = 64          // role calls of an instance until kvrt_idle is due
-	DefaultIdleBytes = 256 << 10   // of frames and answers, until kvrt_idle is due
-	IdleOverdue      = 4           // times either: no role is called before kvrt_idle
+	DefaultMemory    = 1 << 20    // bytes of linear memory
+	DefaultFuel      = 200_000    // one role call
+	DefaultInitFuel  = 10_000_000 // _initialize, the first kvrt_arena and kvrt_init together
+	DefaultIdleFuel  = 5_000_000  // one kvrt_idle: some 5 ms
+	DefaultIdleCalls = 64         // role calls of an instance until kvrt_idle is due
+	DefaultIdleBytes = 256 << 10  // of frames and answers, until kvrt_idle is due
+	IdleOverdue      = 4          // times either: no role is called before kvrt_idle
 	DefaultCallDepth = 256 << 10
 	MaxAnswer        = 4 << 20 // bytes of an Answer with everything behind it
 	MaxLogLines      = 16      // lines of one call

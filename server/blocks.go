@@ -2,8 +2,15 @@ package server
 
 import "github.com/kvrt/kvrt/hosts/store"
 
-// Blocks is the block store, as far as the server shows it; *store.Store is one.
-type Blocks interface{ Stats() store.Stats }
+// Blocks is the block store, as far as the server speaks to it; *store.Store is one.
+type Blocks interface {
+	Stats() store.Stats
+	Reserve(namespace string, hash uint64, size int) (token uint64, slot []byte, err error)
+	Commit(token uint64) error
+	Abort(token uint64) error
+	Acquire(namespace string, hash uint64) (token uint64, block []byte, err error)
+	Release(token uint64) error
+}
 
 // BlocksStatus is the block store.
 type BlocksStatus struct {

@@ -179,6 +179,12 @@ func (c *conn) handle(frame []byte) bool {
 		c.lifecycle()
 	case opDescribe:
 		c.describe()
+	case opOutcomes:
+		return c.outcomes()
+	case opFetch:
+		return c.fetch()
+	case opPutBlock, opGetBlock:
+		return c.block()
 	default:
 		c.refuse(CodeUnknownOp, fmt.Sprintf("this daemon does not know operation %d", q.op), 0)
 	}

@@ -132,7 +132,7 @@ func TestOneWay(t *testing.T) {
 	} {
 		out = appendRequest(out, &q)
 	}
-	out = append(out, 0, 0, 0, 4, 0x93, 9, 1, 1) // an unknown operation, one-way too
+	out = append(out, 0, 0, 0, 4, 0x93, 14, 1, 1) // an unknown operation, one-way too
 	out = append(out, 0, 0, 0, 8, 0x98, byte(opDiscard), 1, 1, 0xa0, 0xff, 0, 0)
 	r.send(appendRequest(out, &request{op: opPing, seq: 77}))
 	if p := r.recv(); p.op != opPing || p.seq != 77 {
@@ -169,10 +169,10 @@ func TestErrorsThatStay(t *testing.T) {
 	r.wantError(opError, CodeBadRequest, "a request must be an array")
 	r.send([]byte("\x00\x00\x00\x03\x93\x01\x05"))
 	r.wantError(opPing, CodeBadRequest, "ping is an array of 2 elements, not 3 at offset 0")
-	r.send([]byte("\x00\x00\x00\x03\x93\x09\x07"))
-	r.wantError(op(9), CodeUnknownOp, "does not know operation 9")
-	r.send([]byte("\x00\x00\x00\x03\x92\x09\x07"))
-	r.wantError(op(9), CodeUnknownOp, "does not know operation 9")
+	r.send([]byte("\x00\x00\x00\x03\x93\x0e\x07"))
+	r.wantError(op(14), CodeUnknownOp, "does not know operation 14")
+	r.send([]byte("\x00\x00\x00\x03\x92\x0e\x07"))
+	r.wantError(op(14), CodeUnknownOp, "does not know operation 14")
 	r.send(appendRequest(nil, &request{op: opFinish, seq: 3}))
 	r.wantError(opFinish, CodeUnavailable, "keeps no hints")
 	r.send(submitFrame(9, envelope("y")))

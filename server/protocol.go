@@ -15,7 +15,7 @@ const ProtocolVersion = 1
 // DefaultMaxFrame bounds a frame in bytes, its length not counted.
 const DefaultMaxFrame = 8 << 20
 
-// op says what a frame is. Numbers from 9 to 14 are for later operations.
+// op says what a frame is. Numbers 13 and 14 are for later operations.
 type op uint8
 
 const (
@@ -28,6 +28,10 @@ const (
 	opFormulate      op = 6
 	opFormulateBatch op = 7
 	opDescribe       op = 8
+	opOutcomes       op = 9
+	opFetch          op = 10
+	opPutBlock       op = 11
+	opGetBlock       op = 12
 	opError          op = 15 // from the server only: about the connection, not a request
 	numOps              = 16
 )
@@ -60,13 +64,14 @@ const (
 	CodeReplyTooLarge      Code = 13 // the request was carried out and its reply does not fit a frame
 	CodeOverloaded         Code = 14 // no memory for a frame of this size now; closes
 	CodeUnencodable        Code = 15 // the output's encoding cannot hold the composed envelope
-	numCodes                    = 16
+	CodeNotStored          Code = 16 // the block store has no room for the block, or takes none of this size
+	numCodes                    = 17
 )
 
 func (c Code) String() string {
 	names := [numCodes]string{"ok", "malformed", "bad_request", "unknown_op", "frame_too_large", "frame_timeout",
 		"too_many_connections", "draining", "unsupported_version", "hello_expected", "unknown_dialect", "unavailable",
-		"fatal", "reply_too_large", "overloaded", "unencodable"}
+		"fatal", "reply_too_large", "overloaded", "unencodable", "not_stored"}
 	if int(c) < len(names) {
 		return names[c]
 	}
@@ -102,6 +107,12 @@ type request struct {
 	tenant, namespace string
 	blockSize         int
 
+	// What outcomes, fetch, put_block and get_block say besides; hashes and blocks are the body.
+	messageID  string
+	limit      int
+	blockBytes int
+	hash       uint64
+
 	version uint64
 	client  string
 
@@ -111,7 +122,7 @@ type request struct {
 func (q *request) oneway() bool { return q.flags&flagOneway != 0 }
 
 // The lengths of the arrays that requests are.
-var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6, opDescribe: 12}
+var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6, opDescribe: 12, opOutcomes: 10, opFetch: 12, opPutBlock: 7, opGetBlock: 6}
 
 // batch is the bodies of a formulate_batch, as they lie in the frame.
 type batch struct {
@@ -169,6 +180,12 @@ func (q *request) decode(frame []byte) *frameError {
 		q.head(&r)
 	case opDescribe:
 		q.describe(&r)
+	case opOutcomes:
+		q.readOutcomes(&r)
+	case opFetch:
+		q.readFetch(&r)
+	case opPutBlock, opGetBlock:
+		q.readBlock(&r)
 	}
 	r.end()
 	return r.err
@@ -224,6 +241,14 @@ func (o op) String() string {
 		return "formulate_batch"
 	case opDescribe:
 		return "describe"
+	case opOutcomes:
+		return "outcomes"
+	case opFetch:
+		return "fetch"
+	case opPutBlock:
+		return "put_block"
+	case opGetBlock:
+		return "get_block"
 	case opError:
 		return "error"
 	}
@@ -250,11 +275,10 @@ func appendRequest(b []byte, q *request) []byte {
 	case opFormulateBatch:
 		b = appendUint(appendUint(b, uint64(q.format)), uint64(q.output))
 		return endFrame(append(appendArray32(b, q.batch.count), q.batch.raw...), at)
+	case opOutcomes, opFetch, opPutBlock, opGetBlock:
+		return endFrame(q.appendPeers(b), at)
 	}
-	id := &q.identity
-	b = appendStr(b, id.Engine)
-	b = appendUint(appendUint(appendUint(b, uint64(id.DPRank)), uint64(id.Leg)), uint64(id.Attempt))
-	b = appendStr(b, id.RequestID)
+	b = q.appendIdentity(b)
 	switch q.op {
 	case opSubmit:
 		b = appendBin(appendStr(appendUint(b, uint64(q.format)), q.dialect), q.body)
@@ -265,4 +289,11 @@ func appendRequest(b []byte, q *request) []byte {
 		b = appendBin(b, q.body)
 	}
 	return endFrame(b, at)
+}
+
+func (q *request) appendIdentity(b []byte) []byte {
+	id := &q.identity
+	b = appendStr(b, id.Engine)
+	b = appendUint(appendUint(appendUint(b, uint64(id.DPRank)), uint64(id.Leg)), uint64(id.Attempt))
+	return appendStr(b, id.RequestID)
 }

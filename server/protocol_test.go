@@ -169,9 +169,9 @@ func TestRequestForms(t *testing.T) {
 		{"long headers", "dd0000000b cd0002 ce00000001 00 d901 65 00 01 00 da0001 72 02 a0 c50001 80", "submit 1 flags=0 {e r 0 0 aggregated} format=2 dialect= body=80"},
 		{"a body that is a map", "9b 02 01 00 a0 00 00 00 a0 00 a0 81a7616374696f6e7390", "submit 1 flags=0 {  0 0 absent} format=2 dialect= body=81a7616374696f6e7390"},
 		{"a body that is a string", "9b 02 01 00 a0 00 00 00 a0 01 a0 a27b7d", "submit 1 flags=0 {  0 0 absent} format=1 dialect= body=7b7d"},
-		{"an unknown operation", "93 09 01 01", "operation 9 1 flags=1 {  0 0 absent} format=0 dialect= body="},
+		{"an unknown operation", "93 0e 01 01", "operation 14 1 flags=1 {  0 0 absent} format=0 dialect= body="},
 		{"a context that is a map", "96 06 01 00 00 01 81a16101", "formulate 1 flags=0 {  0 0 absent} format=2 dialect= body=81a16101"},
-		{"an unknown operation with what follows", "95 0a 01 00 81 01 02 c0", "operation 10 1 flags=0 {  0 0 absent} format=0 dialect= body="},
+		{"an unknown operation with what follows", "95 0d 01 00 81 01 02 c0", "operation 13 1 flags=0 {  0 0 absent} format=0 dialect= body="},
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))
 		if err != nil {

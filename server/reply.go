@@ -8,6 +8,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/hosts/fetch/outcome"
 )
 
 // Replies, each a frame that begins [op, seq, code]. Those whose code is not 0 are
@@ -90,7 +91,7 @@ func appendText(b, s []byte) []byte {
 const maxErrorText = 4096
 
 // replyLength is the lengths of the arrays that replies are.
-var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4, opDescribe: 4}
+var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4, opDescribe: 4, opOutcomes: 4, opFetch: 8, opPutBlock: 4, opGetBlock: 4}
 
 // reply is one decoded reply, as the client sees it. What it holds are copies.
 type reply struct {
@@ -106,6 +107,9 @@ type reply struct {
 	results    []hint.Result
 	forward    []byte
 	status     fetch.Status
+	outcomes   []outcome.Outcome
+	fetched    Fetched
+	block      []byte
 	formulated []Formulated // of formulate one, of formulate_batch one per body
 }
 
@@ -138,6 +142,15 @@ func (p *reply) decode(frame []byte) *frameError {
 	case opPing:
 		p.generation = r.uint("the generation", math.MaxUint64)
 		p.draining = r.bool("draining")
+	case opOutcomes:
+		p.decodeOutcomes(&r)
+	case opFetch:
+		p.decodeFetch(&r)
+	case opGetBlock:
+		block, _ := r.body("the block")
+		p.block = append([]byte(nil), block...)
+	case opPutBlock:
+		p.kept = r.bool("stored")
 	case opDescribe:
 		p.kept = r.bool("kept")
 	case opSubmit:

@@ -41,6 +41,10 @@ type Config struct {
 	Store Store
 	// Dispatched hears of what was dispatched. nil: nobody does.
 	Dispatched Dispatched
+	// Fetcher carries out hints, and Outcomes tells what became of them. Without them fetch
+	// and outcomes are refused.
+	Fetcher  Fetcher
+	Outcomes Outcomes
 	// Fleet is the workers and their KV events. Without one there are none. The server
 	// does not close it.
 	Fleet *fleet.Fleet

@@ -28,6 +28,7 @@ type Config struct {
 	Lineage      Lineage
 	Store        Store
 	GPU          GPU
+	Peers        *Peers // nil: no blocks are served or fetched
 
 	file string
 	root *node // what was read; nil for Default

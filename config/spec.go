@@ -39,6 +39,8 @@ func spec() object[Config] {
 				opt("device", "hostmem, the default, is host memory. cuda is a GPU, and the daemon does not start without one; it takes a program that was built with cgo. auto takes a GPU where there is one, else host memory, and kvrt status tells which.",
 					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
 			}}),
+		opt("peers", "Blocks to and from other kvrts, as kv.fetch hints ask for it. Without the key nothing is served and nothing fetched. It needs store.capacity.",
+			func(c *Config) **Peers { return &c.Peers }, perhaps[Peers]{peers()}),
 		key("workers", "The workers of the fleet: policies can ask for them, what they can execute bounds what policies may add, and the daemon follows their KV events.",
 			func(c *Config) *[]Worker { return &c.Workers },
 			many[Worker]{item: worker(), what: "id", identity: workerIdentity}),
@@ -75,7 +77,13 @@ func spec() object[Config] {
 			}}),
 		key("drain_timeout", "How long a stopping daemon waits for calls in flight; 0 does not wait.",
 			func(c *Config) *time.Duration { return &c.DrainTimeout }, duration{}),
-	}}
+	},
+		check: func(r *reader, n *node, at *path, c *Config) {
+			if v := n.child("peers"); v != nil && c.Store.Capacity == 0 {
+				r.add(v.line, v.col, at.under("peers"), "needs a block store: set store.capacity")
+			}
+		},
+	}
 }
 
 func guest() object[Guest] {

@@ -4,9 +4,9 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
-	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/server"
 )
 
 // newBlocks makes the daemon's block store, if it is to have one. The device can copy to and
@@ -37,7 +37,7 @@ func closeBlocks(h *store.Host) error {
 // ending is the hint store as the server sees it: that a request has ended concerns its
 // blocks too.
 type ending struct {
-	*fetch.Store
+	server.Store
 	blocks *store.Host
 }
 

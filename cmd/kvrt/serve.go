@@ -109,6 +109,7 @@ func serve(cmd *cobra.Command, flags *serveFlags) error {
 		return err
 	}
 	defer s.fleet.Close()
+	defer s.closePeers()
 	if os.Getenv("GOMAXPROCS") == "" {
 		// So that guests that compute for long hold some of them, and the kernel lets the
 		// others have their turn. The runtime has counted the processors by now.
@@ -162,6 +163,10 @@ func (d *daemon) server() (*server.Server, error) {
 	if b := d.blocks.Store(); b != nil {
 		sc.Blocks, sc.Requests = b, d.blocks.Requests()
 	}
+	if d.peers != nil {
+		sc.Store, sc.Dispatched = ending{d.peers, d.blocks}, d.peers
+		sc.Fetcher, sc.Outcomes = d.peers.Fetcher, d.peers.Outcomes
+	}
 	sc.Device, sc.DeviceChoice = d.device, d.device.why
 	if d.file != "" {
 		sc.Reload = d.reload
@@ -206,6 +211,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("lineage", old.Lineage != cfg.Lineage)
 	say("store", !reflect.DeepEqual(old.Store, cfg.Store))
 	say("gpu", old.GPU != cfg.GPU)
+	say("peers", !reflect.DeepEqual(old.Peers, cfg.Peers))
 	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)
@@ -231,6 +237,9 @@ func (d *daemon) sweep(ctx context.Context) {
 			if b := d.blocks.Store(); b != nil {
 				b.Sweep()
 			}
+			if d.peers != nil {
+				d.peers.Sweep()
+			}
 		}
 	}
 }
@@ -245,6 +254,7 @@ func (d *daemon) stop(srv *server.Server, drain time.Duration) error {
 	if err := d.runtime.Close(ctx); err != nil {
 		d.log.Warn("stopped with calls in flight", "error", err)
 	}
+	d.closePeers() // which gives back what it holds of the block store
 	if err := closeBlocks(d.blocks); err != nil {
 		d.log.Warn("stopped with blocks in use", "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/fleet"
+	"github.com/kvrt/kvrt/fleet/peers"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/fetch"
@@ -81,9 +82,11 @@ type stack struct {
 	runtime *runtime.Runtime
 	store   *fetch.Store
 	subsystems
-	fleet  *fleet.Fleet // of the daemon
-	device *device      // of the daemon
-	log    *slog.Logger
+	fleet       *fleet.Fleet    // of the daemon
+	device      *device         // of the daemon
+	peers       *peers.Exchange // of the daemon; nil without one
+	peersClosed bool
+	log         *slog.Logger
 }
 
 // wire builds a stack with the configuration's guests loaded, for work in this process:
@@ -113,6 +116,9 @@ func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sta
 		return nil, errors.Join(err, s.device.Close(ctx))
 	}
 	if err := s.build(ctx, cfg); err != nil {
+		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
+	}
+	if s.peers, err = newExchange(cfg, s.store, s.blocks.Store()); err != nil {
 		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
 	}
 	i := s.device.Info()

@@ -51,7 +51,7 @@ func New(n, slotBytes int, shared bool) (*Store, error) {
 		s.memory = make([]byte, n*slotBytes)
 		return s, nil
 	}
-	fd, err := unix.MemfdCreate("kvrt-blocks", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := newSlab()
 	if err != nil {
 		return nil, fmt.Errorf("make the slab: %w", err)
 	}
@@ -63,7 +63,7 @@ func New(n, slotBytes int, shared bool) (*Store, error) {
 	s.memory, err = unix.Mmap(fd, 0, n*slotBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err == nil {
 		// What is mapped stays writable, for this store; no other mapping will be.
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
+		err = seal(fd)
 	}
 	if err != nil {
 		s.Close()

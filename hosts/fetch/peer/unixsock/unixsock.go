@@ -64,17 +64,17 @@ func userOf(c *net.UnixConn) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	var cred *unix.Ucred
+	var uid uint32
 	var inner error
 	if err := raw.Control(func(fd uintptr) {
-		cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		uid, inner = peerUID(int(fd))
 	}); err != nil {
 		return 0, err
 	}
 	if inner != nil {
 		return 0, os.NewSyscallError("getsockopt", inner)
 	}
-	return cred.Uid, nil
+	return uid, nil
 }
 
 // The byte that carries a descriptor.

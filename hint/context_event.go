@@ -85,14 +85,10 @@ func (c *Context) run(r run) string { return viewOf(c.text[r.from:r.to]) }
 func (c *Context) eventList(pos int) int {
 	d := &c.d
 	at := d.skip(pos)
-	if d.lead(at) != abi.TagArray {
-		n, end := d.value(at)
-		if n.Tag == abi.TagNull {
-			return end
-		}
-		return c.wrong(at, end, "events", "a list", n)
+	left, pos, ok := c.list(at, "events")
+	if !ok {
+		return pos
 	}
-	left, pos := d.open(at, abi.TagArray)
 	c.in, c.index, c.evented = inEvent, 0, true
 	c.text = append(c.text[:0], 0) // no run of text ends at 0
 	for left != 0 {

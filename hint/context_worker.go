@@ -17,19 +17,30 @@ func (c *Context) selected(pos int) int {
 	return pos
 }
 
+// list opens the list of a field. Without one, which null is and a value of another kind,
+// ok is false and next is what the field's reader returns.
+func (c *Context) list(at int, field string) (left, next int, ok bool) {
+	d := &c.d
+	if d.lead(at) != abi.TagArray {
+		n, end := d.value(at)
+		if n.Tag != abi.TagNull {
+			end = c.wrong(at, end, field, "a list", n)
+		}
+		return 0, end, false
+	}
+	left, next = d.open(at, abi.TagArray)
+	return left, next, true
+}
+
 // candidates reads the workers that could have been chosen. Their records are put
 // together when all have been read.
 func (c *Context) candidates(pos int) int {
 	d := &c.d
 	at := d.skip(pos)
-	if d.lead(at) != abi.TagArray {
-		n, end := d.value(at)
-		if n.Tag == abi.TagNull {
-			return end
-		}
-		return c.wrong(at, end, "candidates", "a list", n)
+	left, pos, ok := c.list(at, "candidates")
+	if !ok {
+		return pos
 	}
-	left, pos := d.open(at, abi.TagArray)
 	c.in, c.index = inCandidate, 0
 	for left != 0 {
 		if pos = c.oneWorker(d.skip(pos)); pos < 0 || !d.room(at, len(c.workers)+abi.SizeWorker) {
@@ -123,14 +134,10 @@ func (c *Context) workerHas(bit abi.WorkerHas) {
 func (c *Context) capabilities(pos int) int {
 	d := &c.d
 	at := d.skip(pos)
-	if d.lead(at) != abi.TagArray {
-		n, end := d.value(at)
-		if n.Tag == abi.TagNull {
-			return end
-		}
-		return c.wrong(at, end, "capabilities", "a list", n)
+	left, pos, ok := c.list(at, "capabilities")
+	if !ok {
+		return pos
 	}
-	left, pos := d.open(at, abi.TagArray)
 	c.spans = c.spans[:0]
 	for left != 0 {
 		at := d.skip(pos)

@@ -275,18 +275,7 @@ func TestNoAllocations(t *testing.T) {
 	} {
 		batch = appendRequest(batch, &q)
 	}
-	round := func() {
-		r.conn.Write(batch)
-		for replies := 0; replies < 4; {
-			if _, ok, err := r.in.next(); err != nil {
-				t.Fatal(err)
-			} else if ok {
-				replies++
-			} else if _, err := r.in.fill(r.conn); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	round := func() { r.round(batch, 4) }
 	for range 50 {
 		round()
 	}

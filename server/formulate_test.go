@@ -240,18 +240,7 @@ func TestFormulateAllocatesNothing(t *testing.T) {
 	} {
 		frames = appendRequest(frames, &q)
 	}
-	round := func() {
-		r.conn.Write(frames)
-		for replies := 0; replies < 2; {
-			if _, ok, err := r.in.next(); err != nil {
-				t.Fatal(err)
-			} else if ok {
-				replies++
-			} else if _, err := r.in.fill(r.conn); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	round := func() { r.round(frames, 2) }
 	for range 50 {
 		round()
 	}

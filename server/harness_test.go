@@ -240,6 +240,20 @@ func (r *raw) tryRecv() (p reply, err error) {
 	}
 }
 
+// round writes frames and takes so many replies, without allocating.
+func (r *raw) round(frames []byte, replies int) {
+	r.conn.Write(frames)
+	for replies > 0 {
+		if _, ok, err := r.in.next(); err != nil {
+			r.t.Fatal(err)
+		} else if ok {
+			replies--
+		} else if _, err := r.in.fill(r.conn); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 // wantError reads an error, and the end of the connection when it is one that closes.
 func (r *raw) wantError(o op, code Code, text string) {
 	r.t.Helper()

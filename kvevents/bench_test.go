@@ -183,8 +183,8 @@ func BenchmarkPublisher(b *testing.B) {
 	if err := man.Set(rank0, e, sink); err != nil {
 		b.Fatal(err)
 	}
-	p.Do("subscribed", nil)
+	p.do("subscribed", nil)
 	b.ResetTimer()
-	p.Do("publish", m{"times": b.N, "batches": []m{{"raw": hex.EncodeToString(eventBatch())}}})
+	p.do("publish", m{"times": b.N, "batches": []m{{"raw": hex.EncodeToString(eventBatch())}}})
 	<-sink.done
 }

@@ -43,7 +43,7 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		rebind := func(restart bool) {
-			p.Do("close", m{"restart": restart})
+			p.do("close", m{"restart": restart})
 			bound(p, e, nil)
 			if restart {
 				clear(truth)
@@ -62,7 +62,7 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		rebind(false)
-		p.Do("subscribed", nil)
+		p.do("subscribed", nil)
 		p.publish(nil, stored(nil, 1000))
 		truth[1000] = true
 		l.wait(t, "7 rank 0 stored [1000]")

@@ -1,7 +1,6 @@
 package kvevents
 
 import (
-	"runtime"
 	"testing"
 	"time"
 )
@@ -9,7 +8,7 @@ import (
 // until polls for what no event tells.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never:", what)
 		}

@@ -60,6 +60,14 @@ func (w *world) publish(lose bool) {
 	}
 }
 
+// overflow makes a batch that the feed's queue has no room for.
+func (w *world) overflow() {
+	w.publish(true)
+	if w.up {
+		w.pending = append(w.pending, item{what: itemLost, seq: uint64(len(w.truth) - 1)})
+	}
+}
+
 func (w *world) connect() {
 	if !w.up {
 		w.up = true
@@ -109,6 +117,8 @@ func (w *world) deliver() {
 		w.f.onConnected(context.Background(), it.seq)
 	case itemBatch:
 		w.f.onBatch(context.Background(), it.seq, it.payload)
+	case itemLost:
+		w.f.onLost(context.Background(), it.seq)
 	}
 }
 
@@ -155,6 +165,7 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"publish":    func(*rapid.T) { w.publish(false) },
 			"lose":       func(*rapid.T) { w.publish(true) },
+			"overflow":   func(*rapid.T) { w.overflow() },
 			"deliver":    func(*rapid.T) { w.deliver() },
 			"disconnect": func(*rapid.T) { w.up = false },
 			"connect":    func(*rapid.T) { w.connect() },

@@ -26,9 +26,10 @@ var (
 // The batch before next is asked for as well: when the publisher has another one under
 // that number, or none, it has begun anew, even if its sequence went past ours
 // meanwhile. A hole at the beginning of an answer is what the publisher no longer has, and
-// clears; one in the middle is its socket's, which drops what the peer is too slow to
-// take, and is asked for again. ok says that there is nothing more to have.
-func (f *feed) catchUp(ctx context.Context) (ok bool) {
+// clears; one in the middle, or before to, which is known to have been sent, is its
+// socket's, which drops what the peer is too slow to take, and is asked for again. ok says
+// that there is nothing more to have.
+func (f *feed) catchUp(ctx context.Context, to uint64) (ok bool) {
 	t := &f.track
 	if !t.mayReplay(f.cfg, time.Now()) {
 		f.replayFailed(errBudget)
@@ -41,7 +42,7 @@ func (f *feed) catchUp(ctx context.Context) (ok bool) {
 	var err error
 	for round := 1; ; round++ {
 		var again bool
-		if again, err = f.replayRound(limited, &left); !again {
+		if again, err = f.replayRound(limited, to, &left); !again {
 			break
 		}
 		if round == f.cfg.ReplayRounds {
@@ -94,8 +95,8 @@ func (a *allowance) take(payload []byte) bool {
 
 // replayRound asks once. again says that another round may do better; err is nil when
 // this one ended, or found a reason to ask anew.
-func (f *feed) replayRound(ctx context.Context, left *allowance) (again bool, err error) {
-	r := replay{f: f, left: left, from: f.track.next, first: true}
+func (f *feed) replayRound(ctx context.Context, to uint64, left *allowance) (again bool, err error) {
+	r := replay{f: f, left: left, from: f.track.next, next: f.track.next, to: to, first: true}
 	if r.proving = f.track.proof; r.proving {
 		r.from--
 	}
@@ -146,8 +147,10 @@ type replay struct {
 	f       *feed
 	left    *allowance
 	from    uint64
-	proving bool // the batch before next has not come yet
-	first   bool // nothing has come yet
+	next    uint64 // the batch to apply next when it was asked
+	to      uint64 // batches before this one were sent
+	proving bool   // the batch before next has not come yet
+	first   bool   // nothing has come yet
 	result  uint8
 	err     error
 }
@@ -164,6 +167,8 @@ func (r *replay) message(msg [][]byte) {
 		r.end(replayOver, errReplay)
 	case seq == endSeq && r.proving: // it does not have what it once sent
 		r.f.restarted()
+		r.end(replayAgain, nil)
+	case seq == endSeq && r.next < t.next && t.next < r.to:
 		r.end(replayAgain, nil)
 	case seq == endSeq:
 		r.end(replayOver, nil)

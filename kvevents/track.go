@@ -84,7 +84,7 @@ func (f *feed) work(ctx context.Context) {
 func (f *feed) onConnected(ctx context.Context, number uint64) {
 	t := &f.track
 	t.haveLive = false
-	if f.where.Replay != "" && !f.catchUp(ctx) && t.begun && ctx.Err() == nil {
+	if f.where.Replay != "" && !f.catchUp(ctx, 0) && t.begun && ctx.Err() == nil {
 		f.clear(errUnproven)
 		f.begin()
 	}
@@ -132,7 +132,9 @@ func (f *feed) onLost(ctx context.Context, seq uint64) {
 	t := &f.track
 	if t.begun && seq >= t.next {
 		t.haveLive, t.live = true, seq
-		f.gap(ctx, seq+1)
+		if f.gap(ctx, seq+1) && !t.proof { // what was lost may be of a sequence that is over
+			f.begin()
+		}
 	}
 }
 
@@ -144,7 +146,7 @@ func (f *feed) gap(ctx context.Context, to uint64) bool {
 	was := t.sequence
 	f.count.gaps.Add(1)
 	f.notify(Notice{What: Gap, From: t.next, To: to})
-	caughtUp := f.where.Replay != "" && f.catchUp(ctx)
+	caughtUp := f.where.Replay != "" && f.catchUp(ctx, to)
 	if ctx.Err() != nil {
 		return false
 	}

@@ -219,15 +219,19 @@ class Publisher:
         elif self.answer == "once-holed":
             self.answer = "all"
             self.replay_from(who, start, hole=True)
+        elif self.answer == "once-cut":
+            self.answer = "all"
+            self.replay_from(who, start, cut=3)
         elif self.answer == "no-end":
             self.answer = "all"
             self.replay_from(who, start, end=False)
         else:
             self.replay_from(who, start)
 
-    def replay_from(self, who, start, hole=False, end=True):
+    def replay_from(self, who, start, hole=False, cut=0, end=True):
         head = (who, b"") if self.frames == 2 else (who, b"", self.topic)
         chosen = [b for b in self.ring if b[0] >= int.from_bytes(start, "big")]
+        chosen = chosen[:len(chosen) - cut]
         if hole:
             del chosen[len(chosen) // 2]
         for seq, payload in chosen:

@@ -183,8 +183,8 @@ func BenchmarkPublisher(b *testing.B) {
 	if err := man.Set(rank0, e, sink); err != nil {
 		b.Fatal(err)
 	}
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	b.ResetTimer()
-	p.do("publish", m{"times": b.N, "batches": []m{{"raw": hex.EncodeToString(eventBatch())}}})
+	p.Do("publish", m{"times": b.N, "batches": []m{{"raw": hex.EncodeToString(eventBatch())}}})
 	<-sink.done
 }

@@ -19,7 +19,7 @@ func TestReplayIsDropped(t *testing.T) {
 	cfg.ReplayIdle, cfg.ReplayRounds = 50*time.Millisecond, batches
 	man := follow(t, l, cfg, rank0, e)
 	until(t, "replayed", func() bool { return man.Stats()[0].Live })
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1))
 	until(t, "all of it", func() bool { return man.Stats()[0].Sequence == batches+1 })
 	if s := man.Stats()[0]; s.Clears+s.ReplaysFailed+s.Restarts != 0 || l.blocks(rank0) != 4 {
@@ -48,7 +48,7 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		rebind := func(restart bool) {
-			p.do("close", m{"restart": restart})
+			p.Do("close", m{"restart": restart})
 			bound(p, e, nil)
 			if restart {
 				clear(truth)
@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		rebind(false)
-		p.do("subscribed", nil)
+		p.Do("subscribed", nil)
 		p.publish(nil, stored(nil, 1000))
 		truth[1000] = true
 		// A batch of an old sequence may still wait: it clears, and the last connection

@@ -144,7 +144,7 @@ func TestEncoders(t *testing.T) {
 	}
 	p := newPublisher(t)
 	var d Decoder
-	for i, h := range p.do("encode", m{"batches": batches})["hex"].([]any) {
+	for i, h := range p.Do("encode", m{"batches": batches})["hex"].([]any) {
 		b, err := d.Decode(unhex(t, h.(string)))
 		if err != nil {
 			t.Errorf("%v: %v", tests[i].batch, err)

@@ -34,7 +34,7 @@ func bound(p *publisher, e Endpoints, args m) Endpoints {
 	for k, v := range args {
 		command[k] = v
 	}
-	got := p.do("bind", command)
+	got := p.Do("bind", command)
 	e.Events, e.Replay = got["events"].(string), got["replay"].(string)
 	return e
 }
@@ -53,7 +53,7 @@ func TestSteady(t *testing.T) {
 	p.publish(nil, stored(nil, 1, 2), removed(2))
 	man := follow(t, l, quick(l), rank0, e)
 	same(t, l.wait(t, "replayed 0 2"), "connected", "7 rank 0 stored [1 2]", "7 rank 0 removed [2]")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(1, 3), []m{{"type": "cleared"}}, stored(nil, 4))
 	same(t, l.wait(t, "7 rank 0 stored [4]"), "7 rank 0 stored [3]", "7 rank 0 cleared")
 
@@ -69,8 +69,8 @@ func TestStats(t *testing.T) {
 	e := bound(p, place(t), nil)
 	man := follow(t, l, quick(l), rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
-	p.do("publish", m{"batches": []m{
+	p.Do("subscribed", nil)
+	p.Do("publish", m{"batches": []m{
 		{"events": append(stored(nil, 1), m{"type": "migrated", "block_hashes": []int{1}, "target": "x"}), "ts": 1},
 		{"events": removed(1), "data_parallel_rank": 1},
 		{"raw": "92c0"},
@@ -80,7 +80,7 @@ func TestStats(t *testing.T) {
 	}})
 	same(t, l.wait(t, "7 rank 0 stored [5]"), "7 rank 0 stored [1]", "other rank 0 1", "unreadable",
 		"7 rank 0 cleared", "cleared", "7 rank 0 cleared", "cleared", "7 rank 0 cleared")
-	p.do("send", m{"frames": []string{"", "00", ""}})
+	p.Do("send", m{"frames": []string{"", "00", ""}})
 	p.publish(nil, stored(nil, 6))
 	l.wait(t, "7 rank 0 stored [6]")
 	s := man.Stats()[0]
@@ -104,8 +104,8 @@ func TestRankAbsent(t *testing.T) {
 	p, l := newPublisher(t), newLog()
 	e := bound(p, Endpoints{Events: place(t).Events}, nil)
 	follow(t, l, quick(l), hint.Worker{ID: hint.NamedWorker("w")}, e)
-	p.do("subscribed", nil)
-	p.do("publish", m{"batches": []m{
+	p.Do("subscribed", nil)
+	p.Do("publish", m{"batches": []m{
 		{"events": stored(nil, 1)}, {"events": stored(nil, 1), "data_parallel_rank": 0}, {"events": stored(nil, 1), "data_parallel_rank": 1},
 		{"events": []m{{"type": "cleared"}}, "data_parallel_rank": 1},
 	}})
@@ -121,7 +121,7 @@ func TestGapIsReplayed(t *testing.T) {
 		e := bound(p, place(t), m{"frames": frames, "topic": "kv-events"})
 		man := follow(t, l, quick(l), rank0, e)
 		l.wait(t, "replayed 0 0")
-		p.do("subscribed", nil)
+		p.Do("subscribed", nil)
 		p.publish(nil, stored(nil, 1))
 		p.publish(m{"lose": true}, stored(1, 2), removed(2))
 		p.publish(nil, stored(1, 3))
@@ -141,15 +141,15 @@ func TestReplayNeverResurrects(t *testing.T) {
 	e := bound(p, place(t), nil)
 	follow(t, l, quick(l), rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
-	p.do("set", m{"answer": "hold"})
+	p.Do("subscribed", nil)
+	p.Do("set", m{"answer": "hold"})
 	p.publish(m{"lose": true}, stored(nil, 1, 2, 3))
 	p.publish(nil, stored(3, 4))
-	if got := p.do("asked", nil)["from"].([]any); len(got) != 1 || got[0] != 0.0 {
+	if got := p.Do("asked", nil)["from"].([]any); len(got) != 1 || got[0] != 0.0 {
 		t.Errorf("asked from %v", got)
 	}
 	p.publish(nil, removed(2), removed(1))
-	p.do("release", nil)
+	p.Do("release", nil)
 	l.wait(t, "replayed 0 4")
 	p.publish(nil, stored(3, 5))
 	l.wait(t, "7 rank 0 stored [5]")
@@ -165,7 +165,7 @@ func TestGapWithoutReplayClears(t *testing.T) {
 	e = bound(p, e, nil)
 	p.publish(nil, stored(nil, 9))
 	man := follow(t, l, quick(l), rank0, e)
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1))
 	p.publish(m{"lose": true}, removed(1))
 	p.publish(nil, stored(nil, 2))
@@ -185,7 +185,7 @@ func TestRingTooShort(t *testing.T) {
 	p.publish(nil, stored(nil, 1), stored(1, 2), stored(2, 3), stored(3, 4))
 	man := follow(t, l, quick(l), rank0, e)
 	same(t, l.wait(t, "replayed 0 4"), "connected", "gap 0 2", "7 rank 0 cleared", "cleared", "7 rank 0 stored [3]", "7 rank 0 stored [4]")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(m{"lose": true}, removed(3), removed(4), stored(nil, 5))
 	p.publish(nil, stored(5, 6))
 	same(t, l.wait(t, "replayed 0 8"), "gap 4 7", "gap 4 6", "7 rank 0 cleared", "cleared", "7 rank 0 stored [5]", "7 rank 0 stored [6]")
@@ -200,17 +200,17 @@ func TestRebind(t *testing.T) {
 	e := bound(p, place(t), nil)
 	man := follow(t, l, quick(l), rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1))
 	l.wait(t, "7 rank 0 stored [1]")
-	p.do("close", nil)
+	p.Do("close", nil)
 	l.wait(t, "disconnected")
 	if live, _ := man.Live(); live != 0 {
 		t.Error("live without a connection")
 	}
 	bound(p, e, nil)
 	l.wait(t, "replayed 0 1")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(1, 2))
 	same(t, l.wait(t, "7 rank 0 stored [2]"))
 	if s := man.Stats()[0]; s.Gaps+s.Clears+s.Restarts != 0 || s.Connections < 2 || !s.Live {
@@ -225,14 +225,14 @@ func TestMissedWhileAway(t *testing.T) {
 	bound(p, e, nil)
 	man := follow(t, l, quick(l), rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1))
 	l.wait(t, "7 rank 0 stored [1]")
-	p.do("close", nil)
+	p.Do("close", nil)
 	l.wait(t, "disconnected")
 	bound(p, Endpoints{Events: place(t).Events}, nil)
 	p.publish(nil, removed(1), stored(nil, 2))
-	p.do("close", nil)
+	p.Do("close", nil)
 	bound(p, e, nil)
 	skipped := l.wait(t, "replayed 0 3")
 	if got := strings.Join(skipped, "\n"); !strings.HasSuffix(got, "connected\n7 rank 0 removed [1]\n7 rank 0 stored [2]") {
@@ -251,7 +251,7 @@ func TestRanksShareAnEndpoint(t *testing.T) {
 	man := New(quick(l))
 	t.Cleanup(man.Close)
 	rank1 := hint.Worker{ID: rank0.ID, Rank: 1, HasRank: true}
-	p.do("publish", m{"batches": []m{
+	p.Do("publish", m{"batches": []m{
 		{"events": stored(nil, 1), "data_parallel_rank": 0}, {"events": stored(nil, 1, 2), "data_parallel_rank": 1},
 		{"events": []m{{"type": "cleared"}}, "data_parallel_rank": 1},
 	}})

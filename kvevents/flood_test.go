@@ -25,7 +25,7 @@ func TestFlood(t *testing.T) {
 	cfg.QueueBatches = queued
 	man := follow(t, l, cfg, rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	l.mu.Lock()
 	p.publish(m{"times": batches / 2}, stored(nil, 1), removed(1))
 	until(t, "drops", func() bool {
@@ -52,7 +52,7 @@ func TestQueueBytes(t *testing.T) {
 	cfg.Limits.Bytes, cfg.QueueBytes = 1000, 1000
 	man := follow(t, l, cfg, rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	l.mu.Lock()
 	p.publish(m{"times": 50}, stored(nil, 1), removed(1))
 	until(t, "drops", func() bool {
@@ -73,13 +73,13 @@ func TestPublisherDrops(t *testing.T) {
 	e := bound(p, place(t), m{"hwm": 1})
 	man := follow(t, l, quick(l), rank0, e)
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	until(t, "a gap", func() bool {
 		p.publish(m{"times": 100}, stored(nil, 1, 2), removed(1, 2))
 		return man.Stats()[0].Gaps > 0
 	})
 	until(t, "the end", func() bool {
-		next := p.do("publish", m{"batches": []m{{"events": stored(nil, 3)}}})["next"].(float64)
+		next := p.Do("publish", m{"batches": []m{{"events": stored(nil, 3)}}})["next"].(float64)
 		until(t, "what is on its way", func() bool { return man.Stats()[0].Queued == 0 })
 		return man.Stats()[0].Sequence == uint64(next)
 	})

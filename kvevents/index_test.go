@@ -18,12 +18,12 @@ func TestIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wait(t, "replayed 0 0")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	frontier := func(want ...session.Frontier) {
 		t.Helper()
 		until(t, "the batches", func() bool {
 			s := man.Stats()[0]
-			return s.Sequence == uint64(p.do("publish", m{"batches": []m{}})["next"].(float64))
+			return s.Sequence == uint64(p.Do("publish", m{"batches": []m{}})["next"].(float64))
 		})
 		got, _ := x.Frontiers(nil, "s", "")
 		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {

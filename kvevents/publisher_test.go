@@ -1,10 +1,7 @@
 package kvevents
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -20,56 +17,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A publisher is a process with libzmq's sockets; see testdata/publisher.py.
 type publisher struct {
-	t   testing.TB
-	in  *json.Encoder
-	out *bufio.Scanner
+	t testing.TB
+	*pyenv.Process
 }
 
 type m map[string]any
 
 func newPublisher(t testing.TB) *publisher {
 	t.Helper()
-	cmd := exec.Command(pyenv.Python(t), "-u", filepath.Join("testdata", "publisher.py"))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil && !t.Failed() {
-			t.Error("publisher:", err)
-		}
-	})
-	p := &publisher{t: t, in: json.NewEncoder(in), out: bufio.NewScanner(out)}
-	p.out.Buffer(nil, 64<<20)
-	return p
-}
-
-// do has the publisher carry out a command and waits for its answer.
-func (p *publisher) do(what string, args m) (answer map[string]any) {
-	p.t.Helper()
-	command := m{"do": what}
-	for k, v := range args {
-		command[k] = v
-	}
-	if err := p.in.Encode(command); err != nil {
-		p.t.Fatal(err)
-	}
-	if !p.out.Scan() {
-		p.t.Fatalf("publisher: no answer to %s", what)
-	}
-	if err := json.Unmarshal(p.out.Bytes(), &answer); err != nil {
-		p.t.Fatal(err)
-	}
-	return answer
+	return &publisher{t, pyenv.Start(t, filepath.Join("testdata", "publisher.py"))}
 }
 
 // publish sends one batch for each list of events.
@@ -83,7 +39,7 @@ func (p *publisher) publish(args m, batches ...[]m) {
 	for k, v := range args {
 		command[k] = v
 	}
-	p.do("publish", command)
+	p.Do("publish", command)
 }
 
 func stored(parent any, hashes ...uint64) []m {

@@ -19,7 +19,7 @@ func live(t *testing.T, e Endpoints, cfg func(*Config)) (*publisher, *log, *Mana
 	if e.Replay != "" {
 		l.wait(t, "replayed 0 0")
 	}
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1), stored(1, 2))
 	l.wait(t, "7 rank 0 stored [2]")
 	return p, l, man, e
@@ -29,11 +29,11 @@ func live(t *testing.T, e Endpoints, cfg func(*Config)) (*publisher, *log, *Mana
 // no longer knows what it once sent.
 func TestRestartWhileIdle(t *testing.T) {
 	p, l, man, e := live(t, place(t), nil)
-	p.do("close", m{"restart": true})
+	p.Do("close", m{"restart": true})
 	bound(p, e, nil)
 	l.wait(t, "restarted 2 0")
 	same(t, l.wait(t, "replayed 0 0"), "7 rank 0 cleared", "cleared")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 3))
 	same(t, l.wait(t, "7 rank 0 stored [3]"))
 	if s := man.Stats()[0]; s.Restarts != 1 || s.Clears != 1 || s.Gaps != 0 || s.Sequence != 1 {
@@ -46,15 +46,15 @@ func TestRestartWhileIdle(t *testing.T) {
 func TestRestartThatOvertakes(t *testing.T) {
 	for _, batches := range []int{1, 2, 3, 5} {
 		p, l, man, e := live(t, place(t), nil)
-		p.do("close", m{"restart": true})
+		p.Do("close", m{"restart": true})
 		bound(p, Endpoints{Events: place(t).Events}, nil)
 		for i := range batches {
 			p.publish(nil, stored(nil, uint64(10+i)))
 		}
-		p.do("close", nil)
+		p.Do("close", nil)
 		bound(p, e, nil)
 		l.wait(t, "restarted 2 0")
-		p.do("subscribed", nil)
+		p.Do("subscribed", nil)
 		p.publish(nil, stored(nil, 99))
 		l.wait(t, "7 rank 0 stored [99]")
 		if s := man.Stats()[0]; s.Restarts != 1 || s.Sequence != uint64(batches)+1 || l.blocks(rank0) != batches+1 {
@@ -67,11 +67,11 @@ func TestRestartWithoutReplay(t *testing.T) {
 	e := place(t)
 	e.Replay = ""
 	p, l, man, e := live(t, e, nil)
-	p.do("close", m{"restart": true})
+	p.Do("close", m{"restart": true})
 	l.wait(t, "disconnected")
 	bound(p, e, nil)
 	l.wait(t, "connected")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 3))
 	same(t, l.wait(t, "7 rank 0 stored [3]"), "restarted 2 0", "7 rank 0 cleared", "cleared")
 	if s := man.Stats()[0]; s.Restarts != 1 || s.Gaps != 0 {
@@ -84,10 +84,10 @@ func TestRestartWithoutReplay(t *testing.T) {
 func TestRestartBehindProxy(t *testing.T) {
 	p, l, man, _ := live(t, place(t), nil)
 	again := m{"events": stored(nil, 5), "ts": 1}
-	p.do("set", m{"seq": 0, "ring": []int{}})
-	p.do("publish", m{"batches": []m{again}})
-	p.do("set", m{"seq": 0, "ring": []int{}})
-	p.do("publish", m{"batches": []m{again}})
+	p.Do("set", m{"seq": 0, "ring": []int{}})
+	p.Do("publish", m{"batches": []m{again}})
+	p.Do("set", m{"seq": 0, "ring": []int{}})
+	p.Do("publish", m{"batches": []m{again}})
 	p.publish(nil, stored(nil, 3))
 	same(t, l.wait(t, "7 rank 0 stored [3]"), "restarted 2 0", "7 rank 0 cleared", "cleared", "7 rank 0 stored [5]")
 	if s := man.Stats()[0]; s.Restarts != 1 || s.Duplicates != 1 || s.Gaps != 0 {
@@ -118,7 +118,7 @@ func TestReplayAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, l, man, _ := live(t, place(t), tt.cfg)
 			if tt.set != nil {
-				p.do("set", tt.set)
+				p.Do("set", tt.set)
 			}
 			p.publish(m{"lose": true}, stored(2, 3), stored(3, 4), removed(4))
 			p.publish(nil, stored(3, 5))
@@ -128,7 +128,7 @@ func TestReplayAnswers(t *testing.T) {
 				t.Errorf("%d blocks, %+v\n%s", blocks, s, got)
 			}
 			// Whatever it was, the feed goes on; an answer that is late finds nobody.
-			p.do("release", nil)
+			p.Do("release", nil)
 			p.publish(nil, stored(5, 6))
 			l.wait(t, "7 rank 0 stored [6]")
 			if after := man.Stats()[0]; after.Clears != s.Clears || after.Restarts+after.BadMessages != 0 {
@@ -147,7 +147,7 @@ func TestReplayUnreachable(t *testing.T) {
 	cfg.ReplayRounds = 2
 	man := follow(t, l, cfg, rank0, e)
 	l.wait(t, "replay failed")
-	p.do("subscribed", nil)
+	p.Do("subscribed", nil)
 	p.publish(nil, stored(nil, 1))
 	same(t, l.wait(t, "7 rank 0 stored [1]"))
 	if live, _ := man.Live(); live != 1 {

@@ -144,8 +144,8 @@ func TestDaemonEvents(t *testing.T) {
 	if got := x.retained(routedContext("")); got != "none" {
 		t.Error(got)
 	}
-	p.do("bind", place)
-	p.do("publish", m{"batches": []m{{"events": []m{storedEvent(nil, 1, 2)}, "data_parallel_rank": 0}}}) // before anybody listens: replayed
+	p.Do("bind", place)
+	p.Do("publish", m{"batches": []m{{"events": []m{storedEvent(nil, 1, 2)}, "data_parallel_rank": 0}}}) // before anybody listens: replayed
 	x.until("[1,2]")
 	p.publish(storedEvent(2, 3))
 	x.until("[1,2,3]")
@@ -175,12 +175,12 @@ func TestDaemonEvents(t *testing.T) {
 		t.Error(got)
 	}
 
-	p.do("send", m{"frames": []string{"", "00", "ff"}}) // garbage
-	p.do("send", m{"frames": []string{""}})
+	p.Do("send", m{"frames": []string{"", "00", "ff"}}) // garbage
+	p.Do("send", m{"frames": []string{""}})
 	p.publish(m{"type": "removed", "block_hashes": []uint64{3}, "medium": "GPU"})
 	x.until("[1,2]")
-	p.do("close", m{"restart": true})
-	p.do("bind", place)
+	p.Do("close", m{"restart": true})
+	p.Do("bind", place)
 	x.until("none")
 	p.publish(storedEvent(nil, 5))
 	x.until("[5]")
@@ -267,7 +267,7 @@ func (x *testDaemon) http(body string) string {
 func TestDaemonReloadsUnderLoad(t *testing.T) {
 	x := newTestDaemon(t)
 	p := newPublisher(t)
-	p.do("bind", m{"events": "ipc://" + x.dir + "/e", "replay": "ipc://" + x.dir + "/r"})
+	p.Do("bind", m{"events": "ipc://" + x.dir + "/e", "replay": "ipc://" + x.dir + "/r"})
 	p.publish(storedEvent(nil, 1, 2))
 	x.until("[1,2]")
 	ctx, cancel := context.WithCancel(t.Context())

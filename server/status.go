@@ -28,6 +28,7 @@ type StatusReport struct {
 	Reload     ReloadStatus      `json:"reload"`
 
 	GuestMemory GuestMemory `json:"guest_memory"`
+	HeavyCalls  HeavyCalls  `json:"heavy_calls"`
 	Connections int         `json:"connections"`
 
 	Formulations uint64          `json:"formulations"`
@@ -43,6 +44,13 @@ type StatusReport struct {
 type GuestMemory struct {
 	Budget   uint64 `json:"budget"`
 	Reserved uint64 `json:"reserved"`
+}
+
+// HeavyCalls is the lane of calls that take so much fuel that only some run at once: those
+// of guests whose status says that they are heavy.
+type HeavyCalls struct {
+	Running int `json:"running"`
+	Limit   int `json:"limit"`
 }
 
 // ReloadStatus tells of the last reload.

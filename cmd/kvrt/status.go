@@ -57,6 +57,7 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("admin", "%s", cell(s.Admin))
 	line("connections", "%d", s.Connections)
 	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
+	writeLane(line, s)
 	if d := s.Device; d != nil {
 		line("device", "%s: %s, %s (%s)", cell(d.Driver), cell(d.Name), cell(d.Detail), cell(d.Choice))
 		if d.Lost {
@@ -100,4 +101,25 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 		return err
 	}
 	return guestTable(s.Guests).write(out)
+}
+
+// writeLane tells of the lane of heavy calls: who is in it, and who was kept waiting too
+// long for it.
+func writeLane(line func(key, format string, args ...any), s *server.StatusReport) {
+	var heavy []string
+	for i := range s.Guests {
+		if s.Guests[i].Heavy {
+			heavy = append(heavy, cell(s.Guests[i].Name))
+		}
+	}
+	who := "no guest is heavy"
+	if len(heavy) > 0 {
+		who = "of " + strings.Join(heavy, ", ")
+	}
+	line("heavy calls", "%d of %d at once are running; %s", s.HeavyCalls.Running, s.HeavyCalls.Limit, who)
+	for i := range s.Guests {
+		if g := &s.Guests[i]; g.Crowded > 0 {
+			line("crowded", "%s: %d calls found no room among the heavy ones in time", cell(g.Name), g.Crowded)
+		}
+	}
 }

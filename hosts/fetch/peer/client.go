@@ -72,7 +72,7 @@ type ClientStats struct {
 	DialFailures uint64
 	Restarts     uint64 // times that another incarnation answered
 	Pulls        uint64
-	Redials      uint64 // pulls that began again, since the kept link was dead
+	Redials      uint64 // pulls that began again, since the link was ended before an answer
 	Blocks       uint64 // committed
 	Bytes        uint64 // of them
 	Mapped       uint64 // blocks that were copied out of the source's slab
@@ -171,7 +171,7 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 		return Result{}, ErrClosed
 	}
 	defer func() { <-c.slots }()
-	for {
+	for again := false; ; again = true {
 		p, err := c.take(ctx)
 		if err != nil {
 			return Result{}, err
@@ -189,8 +189,8 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 			c.stats.violations.Add(1)
 		}
 		p.close()
-		if p.kept && !p.answered && ctx.Err() == nil && !errors.Is(err, ErrProtocol) {
-			c.stats.redials.Add(1) // the peer ended the link while nobody used it
+		if (p.kept || !again) && !p.answered && ctx.Err() == nil && !errors.Is(err, ErrProtocol) {
+			c.stats.redials.Add(1) // the peer ended the link while nobody used it, or wants it anew
 			continue
 		}
 		return res, c.cause(ctx, err)
@@ -214,6 +214,7 @@ func (c *Client) cause(ctx context.Context, err error) error {
 
 // take finds a link or makes one.
 func (c *Client) take(ctx context.Context) (*puller, error) {
+	c.dropIdle(func(p *puller) bool { return p.frames.link.stale() })
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
 		p := c.idle[n-1]

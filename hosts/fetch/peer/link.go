@@ -33,7 +33,13 @@ type Link struct {
 	// both nil where that cannot be.
 	SendFile    func(fd uintptr) error
 	ReceiveFile func() (*os.File, error)
+
+	// Stale tells that the peer would have to authenticate anew, since a certificate was
+	// replaced or has expired: no operation begins on the link any more. Nil: never.
+	Stale func() bool
 }
+
+func (l *Link) stale() bool { return l.Stale != nil && l.Stale() }
 
 // Close ends the link. Reads and writes that block return.
 func (l *Link) Close() {

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -19,6 +20,8 @@ type session struct {
 	base     net.Buffers
 	iovecs   net.Buffers
 }
+
+var errStale = errors.New("the peer has to authenticate anew")
 
 // greet answers a Hello.
 func (ss *session) greet() error {
@@ -66,6 +69,9 @@ func (ss *session) serve() error {
 	}
 	if err := ss.fetch.parse(b); err != nil {
 		return err
+	}
+	if f.link.stale() || ss.mapped && !s.cfg.Auth.MayMap(f.link.Peer) {
+		return errStale // the target notices before it has an answer, and dials again
 	}
 	s.stats.requests.Add(1)
 	timeout := min(time.Duration(ss.fetch.timeoutMS)*time.Millisecond, s.cfg.OpTimeout)

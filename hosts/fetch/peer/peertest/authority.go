@@ -43,10 +43,16 @@ func (a *Authority) Certificate() *x509.Certificate { return a.cert }
 // Issue makes a certificate for a name, on loopback.
 func (a *Authority) Issue(t testing.TB, name string) tls.Certificate {
 	t.Helper()
+	return a.IssueUntil(t, time.Now().Add(time.Hour), name)
+}
+
+// IssueUntil makes one that expires, and is good at these addresses too.
+func (a *Authority) IssueUntil(t testing.TB, until time.Time, name string, at ...net.IP) tls.Certificate {
+	t.Helper()
 	key := newKey(t)
 	cert := sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{name}, IPAddresses: append(at, net.IPv4(127, 0, 0, 1)),
+		NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}, a.cert, &key.PublicKey, a.key)
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}

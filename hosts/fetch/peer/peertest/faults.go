@@ -360,13 +360,14 @@ func testVanish(t *testing.T, e Env) {
 	// A target that asks, reads no more than the answer's first bytes, and is gone.
 	to := store(t, e, 4, large)
 	gone := make(chan struct{})
+	once := sync.OnceFunc(func() { close(gone) })
 	c := peer.NewClient(peer.ClientConfig{OpTimeout: patience}, func(ctx context.Context) (*peer.Link, error) {
 		l, err := e.Target.Dial(ctx, s.addr)
 		if err != nil {
 			return nil, err
 		}
 		same := l.Control == l.Data
-		l.Control = &forgetful{l.Control, l, 130, gone}
+		l.Control = &forgetful{l.Control, l, 130, once}
 		if same {
 			l.Data = l.Control
 		}
@@ -385,7 +386,7 @@ type forgetful struct {
 	net.Conn
 	link *peer.Link
 	left int
-	gone chan struct{}
+	gone func()
 }
 
 func (f *forgetful) Read(b []byte) (int, error) {
@@ -393,7 +394,7 @@ func (f *forgetful) Read(b []byte) (int, error) {
 	if f.left -= n; f.left == 0 {
 		f.left = 1
 		f.link.Close()
-		close(f.gone)
+		f.gone()
 		return n, net.ErrClosed
 	}
 	return n, err

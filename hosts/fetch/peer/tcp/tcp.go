@@ -16,20 +16,27 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvrt/kvrt/hosts/fetch/peer"
 )
 
 // Transport dials and listens on host:port. Certificate and Roots are required.
+// [Transport.Renew] changes them while it is in use.
 type Transport struct {
 	Certificate tls.Certificate
 	// Roots sign the certificates of peers.
 	Roots *x509.CertPool
-	// ServerName is what a source's certificate must be for. "": the host that is dialled.
-	ServerName string
+	// Sources are the names, as [NameOf] finds them, that certificates of sources may be
+	// for. Empty: a source's certificate must be for the host that is dialled.
+	Sources []string
 	// ClearData allows payload in clear.
 	ClearData bool
+	// Now is the clock that certificates are held against. Nil: time.Now.
+	Now func() time.Time
+
+	renewed atomic.Pointer[credentials]
 }
 
 // The first bytes of a data connection; a TLS record never begins so.
@@ -43,14 +50,6 @@ const (
 
 type token [tokenBytes]byte
 
-func (t *Transport) config() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{t.Certificate},
-		RootCAs: t.Roots, ClientCAs: t.Roots, ClientAuth: tls.RequireAndVerifyClientCert,
-		ServerName: t.ServerName, SessionTicketsDisabled: true,
-	}
-}
-
 // NameOf is the name that a certificate gives its holder: the first URI, else the
 // first DNS name, else the common name.
 func NameOf(c *x509.Certificate) string {
@@ -63,35 +62,25 @@ func NameOf(c *x509.Certificate) string {
 	return c.Subject.CommonName
 }
 
-func identify(c *tls.Conn) (peer.Identity, error) {
-	certs := c.ConnectionState().PeerCertificates
-	if len(certs) == 0 {
-		return peer.Identity{}, errors.New("the peer has no certificate")
-	}
-	name := NameOf(certs[0])
-	if name == "" {
-		return peer.Identity{}, errors.New("the peer's certificate has no name")
-	}
-	return peer.Identity{Name: name}, nil
-}
-
 // Dial connects to host:port.
 func (t *Transport) Dial(ctx context.Context, address string) (*peer.Link, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
+	return t.DialHost(ctx, address, host)
+}
+
+// DialHost connects to host:port, where a host is expected that was resolved before.
+func (t *Transport) DialHost(ctx context.Context, address, host string) (*peer.Link, error) {
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	cfg := t.config()
-	if cfg.ServerName == "" {
-		cfg.ServerName = host
-	}
+	own := t.credentials()
 	defer context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })()
-	c := tls.Client(raw, cfg)
+	c := tls.Client(raw, own.client(host, t.now))
 	l, err := t.dialled(ctx, c, raw.RemoteAddr().String())
 	if err != nil {
 		raw.Close()
@@ -100,6 +89,7 @@ func (t *Transport) Dial(ctx context.Context, address string) (*peer.Link, error
 		}
 		return nil, err
 	}
+	t.ages(l, c, own)
 	return l, nil
 }
 
@@ -148,13 +138,12 @@ func (t *Transport) Listen(address string) (peer.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listener{t: t, cfg: t.config(), l: l, waiting: make(map[token]*waiter)}, nil
+	return &listener{t: t, l: l, waiting: make(map[token]*waiter)}, nil
 }
 
 type listener struct {
-	t   *Transport
-	cfg *tls.Config
-	l   net.Listener
+	t *Transport
+	l net.Listener
 
 	mu      sync.Mutex
 	waiting map[token]*waiter
@@ -226,7 +215,8 @@ func (in *incoming) data(r io.Reader) error {
 }
 
 func (in *incoming) control(raw net.Conn, deadline time.Time) (*peer.Link, error) {
-	c := tls.Server(raw, in.l.cfg)
+	own := in.l.t.credentials()
+	c := tls.Server(raw, own.server(in.l.t.now))
 	if err := c.Handshake(); err != nil {
 		return nil, err
 	}
@@ -239,6 +229,7 @@ func (in *incoming) control(raw net.Conn, deadline time.Time) (*peer.Link, error
 		return nil, err
 	}
 	link := &peer.Link{Peer: id, Control: c, Data: c}
+	in.l.t.ages(link, c, own)
 	var answer [1 + tokenBytes]byte
 	if want[0] != modeClear || !in.l.t.ClearData {
 		if _, err := c.Write(answer[:]); err != nil {

@@ -371,13 +371,14 @@ const (
 	LineageFlagAnchor LineageFlag = 1 // anchor is given
 )
 
-// Residency: Where the block store has a block.
+// Residency: Where the one that is asked, kvrt_store or kvrt_gpu, has a block.
 type Residency uint8
 
 const (
 	ResidencyAbsent  Residency = 0 // nowhere
 	ResidencyFilling Residency = 1 // nowhere yet: somebody is writing it
-	ResidencyDRAM    Residency = 2 // in host memory
+	ResidencyDRAM    Residency = 2 // in host memory (kvrt_store)
+	ResidencyDevice  Residency = 3 // in the device's memory (kvrt_gpu)
 )
 
 // String returns the text that people and JSON see.
@@ -389,6 +390,27 @@ func (v Residency) String() string {
 		return "filling"
 	case ResidencyDRAM:
 		return "dram"
+	case ResidencyDevice:
+		return "device"
+	}
+	return "unknown"
+}
+
+// Device: What a device is.
+type Device uint32
+
+const (
+	DeviceHostMemory Device = 1 // none: host memory stands in for it
+	DeviceCUDA       Device = 2 // a GPU
+)
+
+// String returns the text that people and JSON see.
+func (v Device) String() string {
+	switch v {
+	case DeviceHostMemory:
+		return "hostmem"
+	case DeviceCUDA:
+		return "cuda"
 	}
 	return "unknown"
 }
@@ -608,6 +630,16 @@ const (
 	OffStoreClaimPriority = 8  // u32: at most 100; 0 takes the scope's claim back
 	OffStoreClaimZero     = 12 // u32: 0
 	OffStoreClaimTTLMs    = 16 // u64: ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
+)
+
+// DeviceInfo: What kvrt_gpu.info writes.
+const (
+	SizeDeviceInfo          = 32
+	OffDeviceInfoDevice     = 0  // u32: Device
+	OffDeviceInfoZero       = 4  // u32: 0
+	OffDeviceInfoBlockBytes = 8  // u64: a longer block is not brought
+	OffDeviceInfoBlocks     = 16 // u64: that there is room for
+	OffDeviceInfoUsed       = 24 // u64: blocks that are there now, those on their way included
 )
 
 // The import modules: each is a capability that the operator grants.

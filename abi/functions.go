@@ -77,9 +77,13 @@ func functions() []Function {
 			Doc: "Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. " +
 				"scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. " +
 				"What it claims for a block that the store does not have when it takes place is lost."},
-		{Module: "kvrt_gpu", Name: "info", Params: p("buf", "cap"), Result: I64, Fuel: 150, PerB: 8, Draft: true,
-			Doc: "Describes the device."},
-		{Module: "kvrt_gpu", Name: "prefetch", Params: p("hashes", "hashes_count", "flags"), Result: I64, Effect: true, Fuel: 200, PerB: 16, Draft: true,
-			Doc: "Asks for blocks to be brought to the device."},
+		{Module: "kvrt_gpu", Name: "info", Params: p("buf", "cap"), Result: I64, Fuel: 150, PerB: 8,
+			Doc: "Writes a DeviceInfo: the memory that this host keeps blocks in on the device. Returns its length, or unavailable where it keeps none."},
+		{Module: "kvrt_gpu", Name: "residency", Params: p("hashes", "hashes_count", "buf", "cap"), Result: I64, Fuel: 200, PerB: 256,
+			Doc: "Writes a Residency for each block, one byte each, as of this moment: absent, filling or device. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. " +
+				"Returns how many bytes that takes, or unavailable without memory for blocks on the device, not_found when the request was not described, limit_exceeded past StoreHashes blocks."},
+		{Module: "kvrt_gpu", Name: "prefetch", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
+			Doc: "Brings blocks from the block store to the device. Arguments as for residency. When it takes place it is queued, and the action does not wait for it; limit_exceeded can still turn up then, when too much is queued, or unavailable, when the device is lost, and reject the action. " +
+				"Returns how many blocks there are to bring now, which the store has and the device has not, or a negated Reason as residency does. What the store does not have when its turn comes, and what finds no room, is left out."},
 	}
 }

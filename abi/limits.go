@@ -15,7 +15,7 @@ const (
 	MaxLogLines      = 16      // lines of one call
 	MaxLogLine       = 1024    // bytes of one line
 	FirstArena       = 4096    // bytes that kvrt_arena is asked for first, at least
-	StoreHashes      = 1 << 17 // blocks of one call of kvrt_store
+	StoreHashes      = 1 << 17 // blocks of one call of kvrt_store or kvrt_gpu
 	StoreClaims      = 128     // StoreClaims of one kvrt_store.retain
 
 	DefaultTableElements = 32768                    // of all tables of an instance
@@ -34,7 +34,7 @@ func limits() []Limit {
 		{"MaxLogLines", MaxLogLines, "lines a call", "More are dropped and counted."},
 		{"MaxLogLine", MaxLogLine, "bytes", "What is kept of a log line."},
 		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},
-		{"StoreHashes", StoreHashes, "blocks", "In one call of kvrt_store. More: limit_exceeded."},
+		{"StoreHashes", StoreHashes, "blocks", "In one call of kvrt_store or kvrt_gpu. More: limit_exceeded."},
 		{"StoreClaims", StoreClaims, "StoreClaims", "In one kvrt_store.retain. More: limit_exceeded."},
 		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
 		{"DefaultFuel", DefaultFuel, "fuel", "One role call with what its host functions cost. Past it: handler_out_of_fuel. Manifest: limits.fuel."},

@@ -249,10 +249,15 @@ func enums() []Enum {
 		{"LineageFlag", 32, true, "Flags of kvrt_session.lineage.", []EnumValue{
 			{"Anchor", "anchor", 1 << 0, "anchor is given"},
 		}},
-		{"Residency", 8, false, "Where the block store has a block.", []EnumValue{
+		{"Residency", 8, false, "Where the one that is asked, kvrt_store or kvrt_gpu, has a block.", []EnumValue{
 			{"Absent", "absent", 0, "nowhere"},
 			{"Filling", "filling", 1, "nowhere yet: somebody is writing it"},
-			{"DRAM", "dram", 2, "in host memory"},
+			{"DRAM", "dram", 2, "in host memory (kvrt_store)"},
+			{"Device", "device", 3, "in the device's memory (kvrt_gpu)"},
+		}},
+		{"Device", 32, false, "What a device is.", []EnumValue{
+			{"HostMemory", "hostmem", 1, "none: host memory stands in for it"},
+			{"CUDA", "cuda", 2, "a GPU"},
 		}},
 	}
 }

@@ -1,5 +1,6 @@
 """Vectors of what crosses besides frames: return values of exports, and calls of host functions."""
 
+import gpu
 import layout
 import store
 from layout import u64
@@ -197,6 +198,7 @@ def calls():
     lineages(v, dirty)
     workers(v, dirty)
     store.vectors(v, runs, HASHES, dirty)
+    gpu.vectors(v, runs, HASHES, dirty)
     return out
 
 

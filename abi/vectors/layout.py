@@ -244,6 +244,10 @@ def store_claim(v):
     return b"".join(u32(int(v[k])) for k in ("from", "to", "priority")) + u32(0) + u64(int(v["ttl_ms"]))
 
 
+def device_info(v):
+    return u32(int(v["device"])) + u32(0) + b"".join(u64(int(v[k])) for k in ("block_bytes", "blocks", "used"))
+
+
 def one_worker(v):
     b = Base(64)
     worker(b, 0, v)

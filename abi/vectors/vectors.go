@@ -113,6 +113,15 @@ type Host struct {
 	Lineage        *Lineage // nil: the index is off
 	Workers        []Worker // the catalogue
 	Store          *Store   // nil: there is no block store
+	GPU            *GPU     // nil: no blocks are kept on a device
+}
+
+// GPU is what is kept on the device, which is host memory: blocks, and how many of how
+// many bytes there is room for.
+type GPU struct {
+	BlockBytes Int `json:"block_bytes"`
+	Room       Int
+	Blocks     []Uint
 }
 
 // Store is what the block store knows: blocks that it has, blocks that somebody writes,
@@ -172,6 +181,7 @@ type Effect struct {
 	Evict   *struct{ Hashes []Uint } // that are gone afterwards
 	// EvictAfter has those that are gone once the request has ended too.
 	EvictAfter *struct{ Hashes []Uint } `json:"evict_after"`
+	Prefetch   *struct{ Hashes []Uint } // that are on the device afterwards, and no others
 	Retain     *struct {
 		Claims []struct { // that blocks have afterwards
 			Hash     Uint

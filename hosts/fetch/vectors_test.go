@@ -37,7 +37,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 // The vectors of log, clock and fetch are run here, since they share a world. Those of
 // other capabilities are run with them.
 
-var elsewhere = []string{abi.ModuleSession, abi.ModuleWorker, abi.ModuleStore}
+var elsewhere = []string{abi.ModuleSession, abi.ModuleWorker, abi.ModuleStore, abi.ModuleGPU}
 
 // world is what a vector's host knows.
 type world struct {

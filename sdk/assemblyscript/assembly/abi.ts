@@ -116,10 +116,15 @@ export const FETCH_STATE_FINISHED: u32 = 3; // finished or discarded a short whi
 // LineageFlag: Flags of kvrt_session.lineage.
 export const LINEAGE_FLAG_ANCHOR: u32 = 1; // anchor is given
 
-// Residency: Where the block store has a block.
+// Residency: Where the one that is asked, kvrt_store or kvrt_gpu, has a block.
 export const RESIDENCY_ABSENT: u8 = 0; // nowhere
 export const RESIDENCY_FILLING: u8 = 1; // nowhere yet: somebody is writing it
-export const RESIDENCY_DRAM: u8 = 2; // in host memory
+export const RESIDENCY_DRAM: u8 = 2; // in host memory (kvrt_store)
+export const RESIDENCY_DEVICE: u8 = 3; // in the device's memory (kvrt_gpu)
+
+// Device: What a device is.
+export const DEVICE_HOST_MEMORY: u32 = 1; // none: host memory stands in for it
+export const DEVICE_CUDA: u32 = 2; // a GPU
 
 // Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 export const SIZE_SPAN: usize = 8;
@@ -302,6 +307,14 @@ export const OFF_STORE_CLAIM_PRIORITY: usize = 8; // u32: at most 100; 0 takes t
 export const OFF_STORE_CLAIM_ZERO: usize = 12; // u32: 0
 export const OFF_STORE_CLAIM_TTL_MS: usize = 16; // u64: ms from when the claim takes effect, at most 30 days; 0: for as long as the store has the block
 
+// DeviceInfo: What kvrt_gpu.info writes.
+export const SIZE_DEVICE_INFO: usize = 32;
+export const OFF_DEVICE_INFO_DEVICE: usize = 0; // u32: Device
+export const OFF_DEVICE_INFO_ZERO: usize = 4; // u32: 0
+export const OFF_DEVICE_INFO_BLOCK_BYTES: usize = 8; // u64: a longer block is not brought
+export const OFF_DEVICE_INFO_BLOCKS: usize = 16; // u64: that there is room for
+export const OFF_DEVICE_INFO_USED: usize = 24; // u64: blocks that are there now, those on their way included
+
 // 1 when a line of this Level would be kept, else 0.
 // @ts-ignore: decorator
 @external("kvrt_log", "enabled")
@@ -396,3 +409,18 @@ export declare function kvrt_store_request(buf: usize, cap: u32): i64;
 // @ts-ignore: decorator
 @external("kvrt_store", "retain")
 export declare function kvrt_store_retain(hashes: usize, hashes_count: u32, claims: usize, claims_len: u32, scope: usize, scope_len: u32): i64;
+
+// Writes a DeviceInfo: the memory that this host keeps blocks in on the device. Returns its length, or unavailable where it keeps none.
+// @ts-ignore: decorator
+@external("kvrt_gpu", "info")
+export declare function kvrt_gpu_info(buf: usize, cap: u32): i64;
+
+// Writes a Residency for each block, one byte each, as of this moment: absent, filling or device. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without memory for blocks on the device, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+// @ts-ignore: decorator
+@external("kvrt_gpu", "residency")
+export declare function kvrt_gpu_residency(hashes: usize, hashes_count: u32, buf: usize, cap: u32): i64;
+
+// Brings blocks from the block store to the device. Arguments as for residency. When it takes place it is queued, and the action does not wait for it; limit_exceeded can still turn up then, when too much is queued, or unavailable, when the device is lost, and reject the action. Returns how many blocks there are to bring now, which the store has and the device has not, or a negated Reason as residency does. What the store does not have when its turn comes, and what finds no room, is left out.
+// @ts-ignore: decorator
+@external("kvrt_gpu", "prefetch")
+export declare function kvrt_gpu_prefetch(hashes: usize, hashes_count: u32): i64;

@@ -159,11 +159,18 @@ enum {
 /* LineageFlag: Flags of kvrt_session.lineage. */
 #define KVRT_LINEAGE_FLAG_ANCHOR UINT32_C(1) /* anchor is given */
 
-/* Residency: Where the block store has a block. */
+/* Residency: Where the one that is asked, kvrt_store or kvrt_gpu, has a block. */
 enum {
 	KVRT_RESIDENCY_ABSENT = 0, /* nowhere */
 	KVRT_RESIDENCY_FILLING = 1, /* nowhere yet: somebody is writing it */
-	KVRT_RESIDENCY_DRAM = 2, /* in host memory */
+	KVRT_RESIDENCY_DRAM = 2, /* in host memory (kvrt_store) */
+	KVRT_RESIDENCY_DEVICE = 3, /* in the device's memory (kvrt_gpu) */
+};
+
+/* Device: What a device is. */
+enum {
+	KVRT_DEVICE_HOST_MEMORY = 1, /* none: host memory stands in for it */
+	KVRT_DEVICE_CUDA = 2, /* a GPU */
 };
 
 /* Span: A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty. */
@@ -510,6 +517,21 @@ KVRT_ASSERT(offsetof(kvrt_store_claim_t, priority) == 8);
 KVRT_ASSERT(offsetof(kvrt_store_claim_t, zero) == 12);
 KVRT_ASSERT(offsetof(kvrt_store_claim_t, ttl_ms) == 16);
 
+/* DeviceInfo: What kvrt_gpu.info writes. */
+typedef struct {
+	uint32_t device; /* 0: Device */
+	uint32_t zero; /* 4: 0 */
+	uint64_t block_bytes; /* 8: a longer block is not brought */
+	uint64_t blocks; /* 16: that there is room for */
+	uint64_t used; /* 24: blocks that are there now, those on their way included */
+} kvrt_device_info_t;
+KVRT_ASSERT(sizeof(kvrt_device_info_t) == 32);
+KVRT_ASSERT(offsetof(kvrt_device_info_t, device) == 0);
+KVRT_ASSERT(offsetof(kvrt_device_info_t, zero) == 4);
+KVRT_ASSERT(offsetof(kvrt_device_info_t, block_bytes) == 8);
+KVRT_ASSERT(offsetof(kvrt_device_info_t, blocks) == 16);
+KVRT_ASSERT(offsetof(kvrt_device_info_t, used) == 24);
+
 /* Host functions. An import is a capability that the operator grants. */
 
 /* 1 when a line of this Level would be kept, else 0. */
@@ -587,6 +609,18 @@ int64_t kvrt_store_request(void *buf, uint32_t cap);
 /* Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost. */
 KVRT_IMPORT("kvrt_store", "retain")
 int64_t kvrt_store_retain(const uint64_t *hashes, uint32_t hashes_count, const void *claims, uint32_t claims_len, const void *scope, uint32_t scope_len);
+
+/* Writes a DeviceInfo: the memory that this host keeps blocks in on the device. Returns its length, or unavailable where it keeps none. */
+KVRT_IMPORT("kvrt_gpu", "info")
+int64_t kvrt_gpu_info(void *buf, uint32_t cap);
+
+/* Writes a Residency for each block, one byte each, as of this moment: absent, filling or device. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without memory for blocks on the device, not_found when the request was not described, limit_exceeded past StoreHashes blocks. */
+KVRT_IMPORT("kvrt_gpu", "residency")
+int64_t kvrt_gpu_residency(const uint64_t *hashes, uint32_t hashes_count, void *buf, uint32_t cap);
+
+/* Brings blocks from the block store to the device. Arguments as for residency. When it takes place it is queued, and the action does not wait for it; limit_exceeded can still turn up then, when too much is queued, or unavailable, when the device is lost, and reject the action. Returns how many blocks there are to bring now, which the store has and the device has not, or a negated Reason as residency does. What the store does not have when its turn comes, and what finds no room, is left out. */
+KVRT_IMPORT("kvrt_gpu", "prefetch")
+int64_t kvrt_gpu_prefetch(const uint64_t *hashes, uint32_t hashes_count);
 
 #ifdef __cplusplus
 }

@@ -174,13 +174,21 @@ pub const FETCH_STATE_FINISHED: u32 = 3;
 /// anchor is given
 pub const LINEAGE_FLAG_ANCHOR: u32 = 1;
 
-// Residency: Where the block store has a block.
+// Residency: Where the one that is asked, kvrt_store or kvrt_gpu, has a block.
 /// nowhere
 pub const RESIDENCY_ABSENT: u8 = 0;
 /// nowhere yet: somebody is writing it
 pub const RESIDENCY_FILLING: u8 = 1;
-/// in host memory
+/// in host memory (kvrt_store)
 pub const RESIDENCY_DRAM: u8 = 2;
+/// in the device's memory (kvrt_gpu)
+pub const RESIDENCY_DEVICE: u8 = 3;
+
+// Device: What a device is.
+/// none: host memory stands in for it
+pub const DEVICE_HOST_MEMORY: u32 = 1;
+/// a GPU
+pub const DEVICE_CUDA: u32 = 2;
 
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 #[repr(C)]
@@ -761,6 +769,32 @@ pub const OFF_STORE_CLAIM_PRIORITY: usize = 8;
 pub const OFF_STORE_CLAIM_ZERO: usize = 12;
 pub const OFF_STORE_CLAIM_TTL_MS: usize = 16;
 
+/// What kvrt_gpu.info writes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Device
+    pub device: u32,
+    /// 0
+    pub zero: u32,
+    /// a longer block is not brought
+    pub block_bytes: u64,
+    /// that there is room for
+    pub blocks: u64,
+    /// blocks that are there now, those on their way included
+    pub used: u64,
+}
+
+const _: () = assert!(core::mem::size_of::<DeviceInfo>() == SIZE_DEVICE_INFO);
+
+// Size of DeviceInfo and the offsets of its fields.
+pub const SIZE_DEVICE_INFO: usize = 32;
+pub const OFF_DEVICE_INFO_DEVICE: usize = 0;
+pub const OFF_DEVICE_INFO_ZERO: usize = 4;
+pub const OFF_DEVICE_INFO_BLOCK_BYTES: usize = 8;
+pub const OFF_DEVICE_INFO_BLOCKS: usize = 16;
+pub const OFF_DEVICE_INFO_USED: usize = 24;
+
 /// Host functions of the capability kvrt_log.
 #[cfg(target_arch = "wasm32")]
 pub mod log {
@@ -863,5 +897,22 @@ pub mod store {
         /// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
         #[link_name = "retain"]
         pub fn retain(hashes: *const u64, hashes_count: u32, claims: *const u8, claims_len: u32, scope: *const u8, scope_len: u32) -> i64;
+    }
+}
+
+/// Host functions of the capability kvrt_gpu.
+#[cfg(target_arch = "wasm32")]
+pub mod gpu {
+    #[link(wasm_import_module = "kvrt_gpu")]
+    extern "C" {
+        /// Writes a DeviceInfo: the memory that this host keeps blocks in on the device. Returns its length, or unavailable where it keeps none.
+        #[link_name = "info"]
+        pub fn info(buf: *mut u8, cap: u32) -> i64;
+        /// Writes a Residency for each block, one byte each, as of this moment: absent, filling or device. hashes: u64\[hashes_count\] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without memory for blocks on the device, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+        #[link_name = "residency"]
+        pub fn residency(hashes: *const u64, hashes_count: u32, buf: *mut u8, cap: u32) -> i64;
+        /// Brings blocks from the block store to the device. Arguments as for residency. When it takes place it is queued, and the action does not wait for it; limit_exceeded can still turn up then, when too much is queued, or unavailable, when the device is lost, and reject the action. Returns how many blocks there are to bring now, which the store has and the device has not, or a negated Reason as residency does. What the store does not have when its turn comes, and what finds no room, is left out.
+        #[link_name = "prefetch"]
+        pub fn prefetch(hashes: *const u64, hashes_count: u32) -> i64;
     }
 }

@@ -174,13 +174,21 @@ pub const fetch_state_finished: u32 = 3;
 /// anchor is given
 pub const lineage_flag_anchor: u32 = 1;
 
-// Residency: Where the block store has a block.
+// Residency: Where the one that is asked, kvrt_store or kvrt_gpu, has a block.
 /// nowhere
 pub const residency_absent: u8 = 0;
 /// nowhere yet: somebody is writing it
 pub const residency_filling: u8 = 1;
-/// in host memory
+/// in host memory (kvrt_store)
 pub const residency_dram: u8 = 2;
+/// in the device's memory (kvrt_gpu)
+pub const residency_device: u8 = 3;
+
+// Device: What a device is.
+/// none: host memory stands in for it
+pub const device_host_memory: u32 = 1;
+/// a GPU
+pub const device_cuda: u32 = 2;
 
 /// A run of bytes. off is relative to the base of the record that holds the span. off 0 and len 0: absent; off not 0 and len 0: present and empty.
 pub const Span = extern struct {
@@ -707,6 +715,29 @@ pub const StoreClaim = extern struct {
     }
 };
 
+/// What kvrt_gpu.info writes.
+pub const DeviceInfo = extern struct {
+    /// Device
+    device: u32,
+    /// 0
+    zero: u32,
+    /// a longer block is not brought
+    block_bytes: u64,
+    /// that there is room for
+    blocks: u64,
+    /// blocks that are there now, those on their way included
+    used: u64,
+
+    comptime {
+        check(@sizeOf(DeviceInfo) == 32);
+        check(@offsetOf(DeviceInfo, "device") == 0);
+        check(@offsetOf(DeviceInfo, "zero") == 4);
+        check(@offsetOf(DeviceInfo, "block_bytes") == 8);
+        check(@offsetOf(DeviceInfo, "blocks") == 16);
+        check(@offsetOf(DeviceInfo, "used") == 24);
+    }
+};
+
 fn check(comptime ok: bool) void {
     if (!ok) @compileError("a record is not laid out as the ABI says");
 }
@@ -771,4 +802,14 @@ pub const store = struct {
     pub extern "kvrt_store" fn request(buf: [*]u8, cap: u32) i64;
     /// Claims blocks. claims: StoreClaims, claims_len bytes of them; each names blocks of the list, or, with hashes_count 0, tokens of this call's request. A block with tokens of several claims has the one of the highest priority. scope: whose claims these are; a block keeps one for each scope, and scope 0 with scope_len 0 is the request. Returns how many of the listed blocks the store has now, or a negated Reason as residency does, or invalid_payload; limit_exceeded past StoreClaims claims. What it claims for a block that the store does not have when it takes place is lost.
     pub extern "kvrt_store" fn retain(hashes: [*]const u64, hashes_count: u32, claims: ?[*]const u8, claims_len: u32, scope: ?[*]const u8, scope_len: u32) i64;
+};
+
+/// Host functions of the capability kvrt_gpu.
+pub const gpu = struct {
+    /// Writes a DeviceInfo: the memory that this host keeps blocks in on the device. Returns its length, or unavailable where it keeps none.
+    pub extern "kvrt_gpu" fn info(buf: [*]u8, cap: u32) i64;
+    /// Writes a Residency for each block, one byte each, as of this moment: absent, filling or device. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. Returns how many bytes that takes, or unavailable without memory for blocks on the device, not_found when the request was not described, limit_exceeded past StoreHashes blocks.
+    pub extern "kvrt_gpu" fn residency(hashes: [*]const u64, hashes_count: u32, buf: [*]u8, cap: u32) i64;
+    /// Brings blocks from the block store to the device. Arguments as for residency. When it takes place it is queued, and the action does not wait for it; limit_exceeded can still turn up then, when too much is queued, or unavailable, when the device is lost, and reject the action. Returns how many blocks there are to bring now, which the store has and the device has not, or a negated Reason as residency does. What the store does not have when its turn comes, and what finds no room, is left out.
+    pub extern "kvrt_gpu" fn prefetch(hashes: [*]const u64, hashes_count: u32) i64;
 };

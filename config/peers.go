@@ -1,6 +1,9 @@
 package config
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Peers configures the exchange of blocks with other kvrts. It needs a block store.
 type Peers struct {
@@ -9,11 +12,19 @@ type Peers struct {
 	// Certificate and Key are PEM files, and Roots those that sign the certificates of
 	// peers. Without them nothing is served or fetched over TCP.
 	Certificate, Key, Roots string
+	// SourceNames are whose certificates a source may show, by name as in PeerRule. Empty:
+	// they must be for the host that the hint names.
+	SourceNames []string
 	// ClearData lets payload go in clear where the other side has it too.
 	ClearData bool
 	Allow     []PeerRule   // who may read what; empty: nobody may read anything
 	Sockets   []PeerSocket // sources that are processes of this machine
+	// FetchTimeout bounds one fetch from a peer; 0: 1 s.
+	FetchTimeout time.Duration
 }
+
+// maxFetchTimeout is how long a daemon waits for a fetch.
+const maxFetchTimeout = 10 * time.Second
 
 // PeerRule lets one peer read blocks. Exactly one of UID and Name says who it is.
 type PeerRule struct {
@@ -45,8 +56,12 @@ func peers() object[Peers] {
 				func(p *Peers) *string { return &p.Key }, filePath()),
 			opt("roots", "PEM file of the certificates that sign those of peers.",
 				func(p *Peers) *string { return &p.Roots }, filePath()),
+			key("source_names", "What the certificates of sources are for, as in allow. []: for the host that the hint names, whichever it is.",
+				func(p *Peers) *[]string { return &p.SourceNames }, many[string]{item: text{}, what: "name", identity: quotedID}),
 			opt("clear_data", "Lets blocks go in clear where the other side allows it too: whoever owns the network can read and change them.",
 				func(p *Peers) *bool { return &p.ClearData }, yesNo{}),
+			opt("fetch_timeout", "How long one fetch from a peer may take, 10s at most. Default: 1s.",
+				func(p *Peers) *time.Duration { return &p.FetchTimeout }, duration{time.Millisecond}),
 			key("allow", "Who may read blocks. []: nobody.",
 				func(p *Peers) *[]PeerRule { return &p.Allow }, many[PeerRule]{item: peerRule()}),
 			key("sockets", "Sources that are kvrts of this machine and this user, and are reached by Unix socket and shared memory.",
@@ -56,6 +71,12 @@ func peers() object[Peers] {
 		check: func(r *reader, n *node, at *path, p *Peers) {
 			if p.Allow == nil {
 				p.Allow = []PeerRule{}
+			}
+			if p.SourceNames == nil {
+				p.SourceNames = []string{}
+			}
+			if v := n.child("fetch_timeout"); v != nil && p.FetchTimeout > maxFetchTimeout {
+				r.add(v.line, v.col, at.under("fetch_timeout"), "must be at most %s", maxFetchTimeout)
 			}
 			given := 0
 			for _, v := range []string{p.Certificate, p.Key, p.Roots} {

@@ -3,6 +3,8 @@ package fetch
 import (
 	"math/bits"
 	"time"
+
+	"github.com/kvrt/kvrt/hint"
 )
 
 // Config bounds a [Store]. The zero value is ready to use: a field that is zero or
@@ -30,6 +32,10 @@ type Config struct {
 	// Now is a clock in ns since 1970 that does not run backwards; where it does, it is
 	// taken to stand still. Default: the wall clock at New plus the monotonic time since.
 	Now func() int64
+	// Ended, when set, hears of each request that has been finished or discarded, by
+	// whomever, after that took place and with no lock held. It may hear of one request
+	// more than once. The identity's strings are views of reused memory.
+	Ended func(id hint.Identity)
 }
 
 const (

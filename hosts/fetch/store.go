@@ -204,9 +204,15 @@ func finishState(wasAborted bool) state {
 }
 
 func (s *Store) end(id *hint.Identity, how state) {
-	if !s.fits(id) {
-		return
+	if s.fits(id) {
+		s.endKnown(id, how)
 	}
+	if s.cfg.Ended != nil && id.RequestID != "" {
+		s.cfg.Ended(*id)
+	}
+}
+
+func (s *Store) endKnown(id *hint.Identity, how state) {
 	now := s.cfg.Now()
 	hash, sh := s.locate(id)
 	sh.mu.Lock()

@@ -122,6 +122,11 @@ func (p *Pending) Commit() (abi.Reason, string) {
 	if now == 0 {
 		now = s.cfg.Now()
 	}
+	if p.tells() {
+		s.commit(sh, p, now, false) // an end is never refused
+		p.tell()
+		return abi.ReasonNone, ""
+	}
 	reason, detail := s.commit(sh, p, now, false)
 	if reason == abi.ReasonLimitExceeded {
 		s.reclaim(now)
@@ -130,8 +135,23 @@ func (p *Pending) Commit() (abi.Reason, string) {
 	return reason, detail
 }
 
+// tells is whether somebody wants to hear of the end of a request.
+func (p *Pending) tells() bool {
+	return p.op != live && p.id.RequestID != "" && p.store.cfg.Ended != nil
+}
+
+// tell tells of it, and gives p back, whose identity it is, after that.
+func (p *Pending) tell() {
+	defer func() {
+		p.shard.mu.Lock()
+		defer p.shard.mu.Unlock()
+		p.shard.putPending(p)
+	}()
+	p.store.cfg.Ended(p.id)
+}
+
 // commit tries to carry the effect out and gives p back, except at a cap, unless this
-// is the last try.
+// is the last try, and when its end is still to be told.
 func (s *Store) commit(sh *shard, p *Pending, now int64, last bool) (reason abi.Reason, detail string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -158,7 +178,9 @@ func (s *Store) commit(sh *shard, p *Pending, now int64, last bool) (reason abi.
 		}
 		s.refusedLimit.Add(1)
 	}
-	sh.putPending(p)
+	if !p.tells() {
+		sh.putPending(p)
+	}
 	return reason, detail
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/runtime"
-	"github.com/kvrt/kvrt/server"
 )
 
 // newBlocks makes the daemon's block store, if it is to have one. The device can copy to and
@@ -34,21 +33,13 @@ func closeBlocks(h *store.Host) error {
 	return nil
 }
 
-// ending is the hint store as the server sees it: that a request has ended concerns its
-// blocks too.
-type ending struct {
-	server.Store
-	blocks *store.Host
-}
-
-func (e ending) Finish(id hint.Identity, aborted bool) {
-	e.Store.Finish(id, aborted)
-	e.blocks.Ended(id)
-}
-
-func (e ending) Discard(id hint.Identity) {
-	e.Store.Discard(id)
-	e.blocks.Ended(id)
+// ended hears of every request that has ended, whether its engine said so or a guest: what
+// was to be evicted after it is evicted, and its hint has an outcome.
+func (s *stack) ended(id hint.Identity) {
+	s.blocks.Ended(id)
+	if s.peers != nil {
+		s.peers.Ended(id)
+	}
 }
 
 // blockNamespace: a policy asks about the blocks of its request's tenant and namespace.

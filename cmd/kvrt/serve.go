@@ -155,7 +155,7 @@ type daemon struct {
 func (d *daemon) server() (*server.Server, error) {
 	cfg := d.started
 	sc := server.Config{
-		Runtime: d.runtime, Store: ending{d.store, d.blocks}, Fleet: d.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP,
+		Runtime: d.runtime, Store: d.store, Fleet: d.fleet, Socket: cfg.Listen.Socket, HTTP: cfg.Listen.HTTP,
 		Admin: cfg.Listen.Admin, AdminInsecure: cfg.Listen.AdminInsecure,
 		Pprof: d.flags.pprof, Metrics: metrics.New, Version: thisBuild().Version, Log: d.log,
 		MaxFrame: max(server.DefaultMaxFrame, int(cfg.Limits.BodyBytes)+server.DefaultMaxFrame/2),
@@ -164,7 +164,7 @@ func (d *daemon) server() (*server.Server, error) {
 		sc.Blocks, sc.Requests = b, d.blocks.Requests()
 	}
 	if d.peers != nil {
-		sc.Store, sc.Dispatched = ending{d.peers, d.blocks}, d.peers
+		sc.Dispatched = d.peers
 		sc.Fetcher, sc.Outcomes = d.peers.Fetcher, d.peers.Outcomes
 	}
 	sc.Device, sc.DeviceChoice = d.device, d.device.why

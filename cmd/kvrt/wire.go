@@ -138,6 +138,7 @@ func (s *stack) build(ctx context.Context, cfg *config.Config) error {
 	}
 	s.store = fetch.New(fetch.Config{
 		TTL: cfg.Fetch.TTL, TombstoneTTL: cfg.Fetch.TombstoneTTL, MaxEntries: cfg.Fetch.MaxEntries, MaxHashes: cfg.Fetch.MaxHashes,
+		Ended: s.ended,
 	})
 	s.fetch = fetch.NewHost(s.store, allow)
 	if s.runtime, err = runtime.New(runtimeConfig(cfg, newEngine(s.log, cfg.Compile, true), s.subsystems, s.log)); err != nil {

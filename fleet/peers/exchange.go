@@ -20,6 +20,8 @@ type Endpoint struct {
 }
 
 // Config wires an [Exchange]. Hints and Blocks are required; what is missing is not done.
+// The configuration of Hints wants [Exchange.Ended], so that hints of requests that have
+// ended do not stay open.
 type Config struct {
 	Hints  *fetch.Store
 	Blocks *store.Store

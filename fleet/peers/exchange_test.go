@@ -51,7 +51,8 @@ func newNode(t *testing.T, cfg peers.Config) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{hints: fetch.New(fetch.Config{}), blocks: s}
+	n := &node{blocks: s}
+	n.hints = fetch.New(fetch.Config{Ended: func(id hint.Identity) { n.Ended(id) }})
 	cfg.Hints, cfg.Blocks = n.hints, s
 	cfg.Fetch.OpTimeout = 20 * time.Second
 	if n.Exchange, err = peers.New(cfg); err != nil {

@@ -3,7 +3,6 @@ package peers
 import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
-	"github.com/kvrt/kvrt/hosts/fetch"
 )
 
 // fetchType is the action whose outcomes are kept.
@@ -25,20 +24,10 @@ func (x *Exchange) Dispatched(id hint.Identity, messageID []byte, results []hint
 	}
 }
 
-// Finish ends a request, in the hint store too.
-func (x *Exchange) Finish(id hint.Identity, aborted bool) {
-	x.cfg.Hints.Finish(id, aborted)
-	x.Outcomes.Discard(id)
-}
-
-// Discard drops the hints of a request, in the hint store too.
-func (x *Exchange) Discard(id hint.Identity) {
-	x.cfg.Hints.Discard(id)
-	x.Outcomes.Discard(id)
-}
-
-// Status is the hint store's.
-func (x *Exchange) Status(id hint.Identity) fetch.Status { return x.cfg.Hints.Status(id) }
+// Ended says that a request has been finished or discarded: its hint has an outcome now.
+// It is what [fetch.Config.Ended] is for, so that whoever ends a request, a guest too,
+// ends its hint.
+func (x *Exchange) Ended(id hint.Identity) { x.Outcomes.Discard(id) }
 
 // Sweep ends what has expired, for those who listen when nothing else happens.
 func (x *Exchange) Sweep() { x.Outcomes.Sweep() }

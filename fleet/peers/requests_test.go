@@ -28,13 +28,13 @@ func TestDispatched(t *testing.T) {
 	if out := n.Outcomes.Query(outcome.Filter{Identity: &other}, 1); out[0].State != outcome.Failed || out[0].Reason != abi.ReasonConflictingSource {
 		t.Errorf("%+v", out)
 	}
-	n.Finish(id, false)
-	n.Discard(other)
+	n.hints.Finish(id, false)
+	n.hints.Discard(other)
 	if out := n.Outcomes.Query(outcome.Filter{Identity: &id}, 1); out[0].State != outcome.Discarded {
 		t.Errorf("%+v", out)
 	}
 	for _, id := range []hint.Identity{id, other} {
-		if st := n.Status(id); st.State != abi.FetchStateFinished {
+		if st := n.hints.Status(id); st.State != abi.FetchStateFinished {
 			t.Errorf("%+v", st)
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
+	"reflect"
+	"time"
 
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/fleet/peers"
@@ -15,59 +18,116 @@ import (
 	"github.com/kvrt/kvrt/hosts/store"
 )
 
+// trust is whom the exchange of blocks shows what and believes: what a reload changes of
+// it while it runs.
+type trust struct {
+	rules  peer.Rulebook
+	socket *unixsock.Transport
+	remote *tcp.Transport // nil without certificates
+}
+
+// credentials are what a configuration says of trust.
+type credentials struct {
+	rules       peer.Rules
+	uids        []uint32
+	certificate *tls.Certificate // nil without
+	roots       *x509.CertPool
+	sources     []string
+}
+
 // newExchange opens the exchange of blocks with other kvrts; nil without the section.
-func newExchange(cfg *config.Config, hints *fetch.Store, blocks *store.Store) (*peers.Exchange, error) {
+func newExchange(cfg *config.Config, hints *fetch.Store, blocks *store.Store) (*peers.Exchange, *trust, error) {
+	p := cfg.Peers
+	if p == nil {
+		return nil, nil, nil
+	}
+	cr, err := readCredentials(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &trust{socket: &unixsock.Transport{UIDs: cr.uids}}
+	t.rules.Set(cr.rules)
+	c := peers.Config{Hints: hints, Blocks: blocks, Auth: &t.rules, Local: &unixsock.Transport{}, Sockets: map[string]string{}}
+	c.Fetch.OpTimeout = p.FetchTimeout
+	for _, s := range p.Sockets {
+		c.Sockets[s.Source] = s.Path
+	}
+	if cr.certificate != nil {
+		t.remote = &tcp.Transport{Certificate: *cr.certificate, Roots: cr.roots, Sources: cr.sources, ClearData: p.ClearData}
+		c.Remote = t.remote
+	}
+	if p.Socket != "" {
+		c.Serve = append(c.Serve, peers.Endpoint{Transport: t.socket, Address: p.Socket})
+	}
+	if p.Listen != "" {
+		c.Serve = append(c.Serve, peers.Endpoint{Transport: t.remote, Address: p.Listen})
+	}
+	x, err := peers.New(c)
+	if err != nil {
+		return nil, nil, &config.Error{Problems: []config.Problem{cfg.Problem("peers", err.Error())}}
+	}
+	return x, t, nil
+}
+
+// readCredentials reads the files that a configuration names; nil without the section.
+func readCredentials(cfg *config.Config) (*credentials, error) {
 	p := cfg.Peers
 	if p == nil {
 		return nil, nil
 	}
-	remote, problem := tlsTransport(cfg)
-	if problem != nil {
-		return nil, &config.Error{Problems: []config.Problem{*problem}}
-	}
-	c := peers.Config{Hints: hints, Blocks: blocks, Auth: peerRules(p), Local: &unixsock.Transport{}, Sockets: map[string]string{}}
-	for _, s := range p.Sockets {
-		c.Sockets[s.Source] = s.Path
-	}
-	if remote != nil {
-		c.Remote = remote
-	}
-	if p.Socket != "" {
-		c.Serve = append(c.Serve, peers.Endpoint{Transport: &unixsock.Transport{UIDs: peerUIDs(p)}, Address: p.Socket})
-	}
-	if p.Listen != "" {
-		c.Serve = append(c.Serve, peers.Endpoint{Transport: remote, Address: p.Listen})
-	}
-	x, err := peers.New(c)
-	if err != nil {
-		return nil, &config.Error{Problems: []config.Problem{cfg.Problem("peers", err.Error())}}
-	}
-	return x, nil
-}
-
-// tlsTransport reads the certificates; nil when there are none.
-func tlsTransport(cfg *config.Config) (*tcp.Transport, *config.Problem) {
-	p := cfg.Peers
+	cr := &credentials{rules: peerRules(p), uids: peerUIDs(p), sources: p.SourceNames}
 	if p.Certificate == "" {
-		return nil, nil
+		return cr, nil
 	}
-	wrong := func(key string, err error) (*tcp.Transport, *config.Problem) {
-		problem := cfg.Problem("peers."+key, err.Error())
-		return nil, &problem
+	wrong := func(key string, err error) (*credentials, error) {
+		return nil, &config.Error{Problems: []config.Problem{cfg.Problem("peers."+key, err.Error())}}
 	}
 	cert, err := tls.LoadX509KeyPair(p.Certificate, p.Key)
 	if err != nil {
 		return wrong("certificate", err)
 	}
+	if until := cert.Leaf.NotAfter; time.Now().After(until) {
+		return wrong("certificate", fmt.Errorf("%s has expired, on %s", p.Certificate, until.UTC().Format(time.DateTime)))
+	}
 	pem, err := os.ReadFile(p.Roots)
 	if err != nil {
 		return wrong("roots", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
+	cr.certificate, cr.roots = &cert, x509.NewCertPool()
+	if !cr.roots.AppendCertsFromPEM(pem) {
 		return wrong("roots", errors.New(p.Roots+" has no certificate in PEM form"))
 	}
-	return &tcp.Transport{Certificate: cert, Roots: roots, ClearData: p.ClearData}, nil
+	return cr, nil
+}
+
+// renew changes whom a running exchange believes. Transfers under way end as they began.
+func (t *trust) renew(cr *credentials) {
+	if t == nil || cr == nil {
+		return
+	}
+	t.rules.Set(cr.rules)
+	t.socket.Renew(cr.uids)
+	if t.remote != nil && cr.certificate != nil {
+		t.remote.Renew(*cr.certificate, cr.roots, cr.sources)
+	}
+}
+
+// peersNeedRestart tells whether two configurations differ in what a reload leaves alone.
+func peersNeedRestart(old, cfg *config.Peers) bool {
+	if (old == nil) != (cfg == nil) {
+		return true
+	}
+	if old == nil {
+		return false
+	}
+	a, b := *old, *cfg
+	for _, p := range []*config.Peers{&a, &b} {
+		p.Allow, p.SourceNames, p.Roots, p.Key = nil, nil, "", ""
+		if p.Certificate != "" {
+			p.Certificate = "some"
+		}
+	}
+	return !reflect.DeepEqual(a, b)
 }
 
 // peerRules is the allow list.

@@ -46,9 +46,10 @@ type application/x-ndjson) by lines; kvrt formulate --help shows both forms.
 
 SIGHUP, kvrt reload and POST /-/reload all read the configuration again; when
 anything in it is wrong nothing changes. Of workers a reload carries out what has
-changed in the file, and leaves the rest as the admin API has made it. SIGINT and
-SIGTERM let the calls in flight finish, for drain_timeout at most, and end with code 0;
-a second one ends at once.
+changed in the file, and leaves the rest as the admin API has made it. Of peers it
+reads the files of certificates again, and who may read what: transfers under way end
+as they began. SIGINT and SIGTERM let the calls in flight finish, for drain_timeout at
+most, and end with code 0; a second one ends at once.
 
 A guest is stopped when its call has used up its fuel, a number of instructions
 (limits.fuel, 200,000 unless set).`,
@@ -211,7 +212,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	say("lineage", old.Lineage != cfg.Lineage)
 	say("store", !reflect.DeepEqual(old.Store, cfg.Store))
 	say("gpu", old.GPU != cfg.GPU)
-	say("peers", !reflect.DeepEqual(old.Peers, cfg.Peers))
+	say("peers", peersNeedRestart(old.Peers, cfg.Peers))
 	say("workers", !reflect.DeepEqual(old.Workers, cfg.Workers))
 	say("listen", old.Listen != cfg.Listen)
 	say("compile", old.Compile != cfg.Compile)

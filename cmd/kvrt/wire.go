@@ -85,6 +85,7 @@ type stack struct {
 	fleet       *fleet.Fleet    // of the daemon
 	device      *device         // of the daemon
 	peers       *peers.Exchange // of the daemon; nil without one
+	trust       *trust          // of the exchange
 	peersClosed bool
 	log         *slog.Logger
 }
@@ -118,7 +119,7 @@ func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sta
 	if err := s.build(ctx, cfg); err != nil {
 		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
 	}
-	if s.peers, err = newExchange(cfg, s.store, s.blocks.Store()); err != nil {
+	if s.peers, s.trust, err = newExchange(cfg, s.store, s.blocks.Store()); err != nil {
 		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
 	}
 	i := s.device.Info()
@@ -178,6 +179,10 @@ func (s *stack) reconfigure(ctx context.Context, cfg *config.Config) error {
 	if err := s.fleet.Check(put); err != nil {
 		return workersProblem(cfg, put, err)
 	}
+	trusted, err := readCredentials(cfg)
+	if err != nil {
+		return err
+	}
 	if err := s.runtime.Apply(ctx, specs); err != nil {
 		return err
 	}
@@ -185,6 +190,7 @@ func (s *stack) reconfigure(ctx context.Context, cfg *config.Config) error {
 		return workersProblem(cfg, put, err)
 	}
 	s.fetch.SetAllowed(allow)
+	s.trust.renew(trusted)
 	return nil
 }
 

@@ -19,6 +19,12 @@ type Endpoint struct {
 	Address   string
 }
 
+// Remote reaches a source at an address that was looked up before, and makes sure that
+// it is the host that was meant; *tcp.Transport is one.
+type Remote interface {
+	DialHost(ctx context.Context, address, host string) (*peer.Link, error)
+}
+
 // Config wires an [Exchange]. Hints and Blocks are required; what is missing is not done.
 // The configuration of Hints wants [Exchange.Ended], so that hints of requests that have
 // ended do not stay open.
@@ -35,7 +41,7 @@ type Config struct {
 	Outcomes outcome.Config
 
 	// Remote reaches sources on other machines. Nil: none.
-	Remote peer.Transport
+	Remote Remote
 	// Local reaches sources on this machine, at the Unix sockets that Sockets gives by
 	// the text of the source.
 	Local   peer.Transport
@@ -115,7 +121,7 @@ func (x *Exchange) dial(ctx context.Context, src fetch.Source) (*peer.Link, erro
 	err := error(fmt.Errorf("%s: %w", src, ErrUnreachable))
 	for _, addr := range src.Addrs() {
 		var l *peer.Link
-		if l, err = x.cfg.Remote.Dial(ctx, addr.String()); err == nil {
+		if l, err = x.cfg.Remote.DialHost(ctx, addr.String(), src.Host()); err == nil {
 			return l, nil
 		}
 	}

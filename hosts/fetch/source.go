@@ -42,6 +42,17 @@ func (s Source) Scheme() string {
 	return scheme
 }
 
+// Host is the name or the address in the canonical text, without brackets.
+func (s Source) Host() string {
+	_, rest, _ := strings.Cut(s.String(), "://")
+	if host, ok := strings.CutPrefix(rest, "["); ok {
+		host, _, _ = strings.Cut(host, "]")
+		return host
+	}
+	host, _, _ := strings.Cut(rest, ":")
+	return host
+}
+
 // Addrs are the addresses to connect to, pinned when the source was checked: nothing
 // is resolved later. The caller must not change them.
 func (s Source) Addrs() []netip.AddrPort {

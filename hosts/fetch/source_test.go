@@ -361,3 +361,19 @@ func hasWarning(warnings []string, parts ...string) bool {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(w, p) })
 	})
 }
+
+// TestSourceHost: whose certificate a source must show.
+func TestSourceHost(t *testing.T) {
+	a := mustParse(t, names{"node.example": {"10.0.0.1"}}, "tcp://node.example", "tcp://10.0.0.0/8", "tcp://[fd00::]/8")
+	for text, want := range map[string]string{
+		"tcp://NODE.example.:1": "node.example", "tcp://10.1.2.3:4": "10.1.2.3", "tcp://[fd00::1]:4": "fd00::1", "tcp://[::ffff:10.1.2.3]:4": "10.1.2.3",
+	} {
+		src, err := a.Check([]byte(text))
+		if err != nil || src.Host() != want {
+			t.Errorf("%s: %q, %v", text, src.Host(), err)
+		}
+	}
+	if h := (Source{}).Host(); h != "" {
+		t.Errorf("no source has the host %q", h)
+	}
+}

@@ -1,5 +1,7 @@
 package peer
 
+import "sync/atomic"
+
 // Rules is an [Authorizer] that is a list: a peer may read what any rule for it names.
 // An empty list lets nobody read anything.
 type Rules []Rule
@@ -38,3 +40,23 @@ func (r Rules) MayMap(id Identity) bool {
 	}
 	return false
 }
+
+// Rulebook is an [Authorizer] whose rules can be replaced, at any time and at once. Its
+// zero value lets nobody read anything.
+type Rulebook struct{ rules atomic.Pointer[Rules] }
+
+// Set takes other rules.
+func (b *Rulebook) Set(r Rules) { b.rules.Store(&r) }
+
+func (b *Rulebook) now() Rules {
+	if r := b.rules.Load(); r != nil {
+		return *r
+	}
+	return nil
+}
+
+// MayRead asks the rules of the moment.
+func (b *Rulebook) MayRead(id Identity, namespace []byte) bool { return b.now().MayRead(id, namespace) }
+
+// MayMap asks the rules of the moment.
+func (b *Rulebook) MayMap(id Identity) bool { return b.now().MayMap(id) }

@@ -25,3 +25,24 @@ func TestRules(t *testing.T) {
 		t.Error("no rules let somebody in")
 	}
 }
+
+func TestRulebook(t *testing.T) {
+	var b Rulebook
+	a := Identity{Name: "a"}
+	may := func() [2]bool { return [2]bool{b.MayRead(a, []byte("x")), b.MayMap(a)} }
+	if may() != [2]bool{} {
+		t.Error("no rules let somebody in")
+	}
+	b.Set(Rules{{Peer: a, Namespaces: []string{"x"}}})
+	if may() != [2]bool{true, false} {
+		t.Error(may())
+	}
+	b.Set(Rules{{Peer: a, All: true}})
+	if may() != [2]bool{true, true} {
+		t.Error(may())
+	}
+	b.Set(nil)
+	if may() != [2]bool{} {
+		t.Error("rules that were taken away still hold")
+	}
+}

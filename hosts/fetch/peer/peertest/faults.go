@@ -359,15 +359,14 @@ func testVanish(t *testing.T, e Env) {
 	s := serve(t, e, e.Source, e.Address(t), from, peer.ServerConfig{OpTimeout: patience})
 	// A target that asks, reads no more than the answer's first bytes, and is gone.
 	to := store(t, e, 4, large)
-	gone := make(chan struct{})
-	once := sync.OnceFunc(func() { close(gone) })
+	gone, vanish := context.WithCancel(context.Background())
 	c := peer.NewClient(peer.ClientConfig{OpTimeout: patience}, func(ctx context.Context) (*peer.Link, error) {
 		l, err := e.Target.Dial(ctx, s.addr)
 		if err != nil {
 			return nil, err
 		}
 		same := l.Control == l.Data
-		l.Control = &forgetful{l.Control, l, 130, once}
+		l.Control = &forgetful{l.Control, l, 130, vanish}
 		if same {
 			l.Data = l.Control
 		}
@@ -377,7 +376,7 @@ func testVanish(t *testing.T, e Env) {
 	if _, _, err := pull(t, c, request([]uint64{1, 2, 3, 4})); err == nil {
 		t.Error("a target that vanished got its blocks")
 	}
-	<-gone
+	<-gone.Done()
 	eventually(t, "the leases end", func() bool { return from.Use().Leased == 0 && s.server.Stats().Leased == 0 })
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,13 +23,26 @@ import (
 type Transport struct {
 	// UIDs are the users that may be at the other end. Nil: the user of this process.
 	UIDs []uint32
+
+	renewed atomic.Pointer[[]uint32]
+}
+
+// Renew takes other users, for the links from now on. A socket that was opened for this
+// user only stays so.
+func (t *Transport) Renew(uids []uint32) {
+	uids = slices.Clone(uids)
+	t.renewed.Store(&uids)
 }
 
 func (t *Transport) allowed(uid uint32) bool {
-	if t.UIDs == nil {
+	uids := t.UIDs
+	if r := t.renewed.Load(); r != nil {
+		uids = *r
+	}
+	if uids == nil {
 		return uid == uint32(os.Geteuid())
 	}
-	return slices.Contains(t.UIDs, uid)
+	return slices.Contains(uids, uid)
 }
 
 // Dial connects to the socket at a path.

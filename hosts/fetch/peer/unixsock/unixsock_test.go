@@ -2,10 +2,12 @@ package unixsock_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -36,3 +38,39 @@ func env(slab bool) func(t *testing.T) peertest.Env {
 
 func TestStream(t *testing.T) { peertest.Run(t, env(false)) }
 func TestSlab(t *testing.T)   { peertest.Run(t, env(true)) }
+
+// TestRenew: users can be let in and shut out while the socket is open.
+func TestRenew(t *testing.T) {
+	own := uint32(os.Geteuid())
+	tr := &unixsock.Transport{UIDs: []uint32{own}}
+	path := env(false)(t).Address(t)
+	l, err := tr.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct {
+		uids []uint32
+		ok   bool
+	}{{nil, true}, {[]uint32{own + 1}, false}, {[]uint32{}, false}, {[]uint32{own + 1, own}, true}} {
+		if c.uids != nil {
+			tr.Renew(c.uids)
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		link, err := in.Handshake(time.Time{})
+		if (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.uids, err)
+		}
+		if err == nil {
+			link.Close()
+		}
+		conn.Close()
+	}
+}

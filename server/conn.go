@@ -40,6 +40,7 @@ type conn struct {
 	timed   uint64    // the frame that the read deadline is for, from 1; 0: none is set
 	writeBy time.Time // the write deadline
 
+	followed following
 	counters counters
 }
 
@@ -63,6 +64,7 @@ func (c *conn) end() {
 		c.fail(CodeFatal, "the daemon failed under this connection: its log says more", 0)
 	}
 	c.nc.Close()
+	c.endFollowing()
 	c.in.release()
 	c.socket.budget.give(c.charge)
 	c.socket.remove(c)
@@ -181,6 +183,8 @@ func (c *conn) handle(frame []byte) bool {
 		c.describe()
 	case opOutcomes:
 		return c.outcomes()
+	case opFollow:
+		return c.follow()
 	case opFetch:
 		return c.fetch()
 	case opPutBlock, opGetBlock:

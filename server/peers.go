@@ -23,6 +23,7 @@ type Fetcher interface {
 // Outcomes tell what became of hints; *outcome.Ledger is one.
 type Outcomes interface {
 	Query(f outcome.Filter, limit int) []outcome.Outcome
+	Subscribe(f outcome.Filter, buffer int) *outcome.Subscription
 	Stats() outcome.Stats
 }
 
@@ -34,6 +35,8 @@ const (
 	// maxFetch bounds the blocks of one fetch.
 	maxFetch = 1 << 16
 )
+
+const noPeers = "this daemon exchanges no blocks: it has no peers in its configuration"
 
 // readOutcomes reads what follows the identity.
 func (q *request) readOutcomes(r *reader) {
@@ -77,11 +80,15 @@ func (q *request) readBlock(r *reader) {
 
 // appendPeers writes what follows the flags in requests about blocks and outcomes.
 func (q *request) appendPeers(b []byte) []byte {
-	if q.op == opOutcomes || q.op == opFetch {
+	switch q.op {
+	case opOutcomes, opFollow:
+		b = appendUint(appendStr(q.appendIdentity(b), q.messageID), uint64(q.limit))
+		if q.op == opFollow {
+			b = appendUint(b, uint64(q.waitMS))
+		}
+		return b
+	case opFetch:
 		b = q.appendIdentity(b)
-	}
-	if q.op == opOutcomes {
-		return appendUint(appendStr(b, q.messageID), uint64(q.limit))
 	}
 	b = appendStr(appendStr(b, q.tenant), q.namespace)
 	switch q.op {
@@ -97,7 +104,7 @@ func (q *request) appendPeers(b []byte) []byte {
 func (c *conn) outcomes() bool {
 	q := &c.q
 	if c.server.cfg.Outcomes == nil {
-		c.refuse(CodeUnavailable, "this daemon exchanges no blocks: it has no peers in its configuration", 0)
+		c.refuse(CodeUnavailable, noPeers, 0)
 		return true
 	}
 	f := outcome.Filter{MessageID: q.messageID}
@@ -113,11 +120,7 @@ func (c *conn) outcomes() bool {
 		return true
 	}
 	b, at := beginFrame(c.out)
-	b = appendArray32(beginReply(b, opOutcomes, q.seq, replyLength[opOutcomes]), len(found))
-	for i := range found {
-		b = appendOutcome(b, &found[i])
-	}
-	c.out = endFrame(b, at)
+	c.out = endFrame(appendOutcomes(b, opOutcomes, q.seq, found), at)
 	return c.chargeOut()
 }
 
@@ -126,7 +129,7 @@ func (c *conn) outcomes() bool {
 func (c *conn) fetch() bool {
 	q := &c.q
 	if c.server.cfg.Fetcher == nil {
-		c.refuse(CodeUnavailable, "this daemon exchanges no blocks: it has no peers in its configuration", 0)
+		c.refuse(CodeUnavailable, noPeers, 0)
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
@@ -156,10 +159,7 @@ func (c *conn) fetch() bool {
 	for i, st := range status {
 		states[i] = byte(st)
 	}
-	b, at := beginFrame(c.out)
-	b = beginReply(b, opFetch, q.seq, replyLength[opFetch])
-	b = appendUint(appendUint(appendUint(b, uint64(res.Here)), uint64(res.Fetched)), uint64(res.Bytes))
-	c.out = endFrame(appendText(appendBin(b, states), []byte(why)), at)
+	c.out = appendFetchReply(c.out, q.seq, res, states, why)
 	return c.chargeOut()
 }
 

@@ -8,12 +8,29 @@ import (
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/fetch/fetcher"
 	"github.com/kvrt/kvrt/hosts/fetch/outcome"
 	"github.com/kvrt/kvrt/hosts/fetch/peer"
 )
 
 // outcomeLength is the number of elements of a row of outcomes.
 const outcomeLength = 14
+
+// appendOutcomes begins a reply that has outcomes.
+func appendOutcomes(b []byte, o op, seq uint64, found []outcome.Outcome) []byte {
+	b = appendArray32(beginReply(b, o, seq, replyLength[o]), len(found))
+	for i := range found {
+		b = appendOutcome(b, &found[i])
+	}
+	return b
+}
+
+func appendFetchReply(b []byte, seq uint64, res fetcher.Result, states []byte, why string) []byte {
+	b, at := beginFrame(b)
+	b = beginReply(b, opFetch, seq, replyLength[opFetch])
+	b = appendUint(appendUint(appendUint(b, uint64(res.Here)), uint64(res.Fetched)), uint64(res.Bytes))
+	return endFrame(appendText(appendBin(b, states), []byte(why)), at)
+}
 
 func appendOutcome(b []byte, o *outcome.Outcome) []byte {
 	id := &o.Identity

@@ -15,7 +15,7 @@ const ProtocolVersion = 1
 // DefaultMaxFrame bounds a frame in bytes, its length not counted.
 const DefaultMaxFrame = 8 << 20
 
-// op says what a frame is. Numbers 13 and 14 are for later operations.
+// op says what a frame is. Number 14 is for a later operation.
 type op uint8
 
 const (
@@ -32,6 +32,7 @@ const (
 	opFetch          op = 10
 	opPutBlock       op = 11
 	opGetBlock       op = 12
+	opFollow         op = 13
 	opError          op = 15 // from the server only: about the connection, not a request
 	numOps              = 16
 )
@@ -65,13 +66,14 @@ const (
 	CodeOverloaded         Code = 14 // no memory for a frame of this size now; closes
 	CodeUnencodable        Code = 15 // the output's encoding cannot hold the composed envelope
 	CodeNotStored          Code = 16 // the block store has no room for the block, or takes none of this size
-	numCodes                    = 17
+	CodeTooManyFollowers   Code = 17 // as many connections follow outcomes as may
+	numCodes                    = 18
 )
 
 func (c Code) String() string {
 	names := [numCodes]string{"ok", "malformed", "bad_request", "unknown_op", "frame_too_large", "frame_timeout",
 		"too_many_connections", "draining", "unsupported_version", "hello_expected", "unknown_dialect", "unavailable",
-		"fatal", "reply_too_large", "overloaded", "unencodable", "not_stored"}
+		"fatal", "reply_too_large", "overloaded", "unencodable", "not_stored", "too_many_followers"}
 	if int(c) < len(names) {
 		return names[c]
 	}
@@ -107,9 +109,10 @@ type request struct {
 	tenant, namespace string
 	blockSize         int
 
-	// What outcomes, fetch, put_block and get_block say besides; hashes and blocks are the body.
+	// What outcomes, follow, fetch, put_block and get_block say besides; hashes and blocks are the body.
 	messageID  string
 	limit      int
+	waitMS     int
 	blockBytes int
 	hash       uint64
 
@@ -122,7 +125,7 @@ type request struct {
 func (q *request) oneway() bool { return q.flags&flagOneway != 0 }
 
 // The lengths of the arrays that requests are.
-var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6, opDescribe: 12, opOutcomes: 10, opFetch: 12, opPutBlock: 7, opGetBlock: 6}
+var requestLength = [numOps]int{opHello: 4, opPing: 2, opSubmit: 11, opFinish: 9, opDiscard: 8, opStatus: 8, opFormulate: 6, opFormulateBatch: 6, opDescribe: 12, opOutcomes: 10, opFetch: 12, opPutBlock: 7, opGetBlock: 6, opFollow: 11}
 
 // batch is the bodies of a formulate_batch, as they lie in the frame.
 type batch struct {
@@ -182,6 +185,8 @@ func (q *request) decode(frame []byte) *frameError {
 		q.describe(&r)
 	case opOutcomes:
 		q.readOutcomes(&r)
+	case opFollow:
+		q.readFollow(&r)
 	case opFetch:
 		q.readFetch(&r)
 	case opPutBlock, opGetBlock:
@@ -249,6 +254,8 @@ func (o op) String() string {
 		return "put_block"
 	case opGetBlock:
 		return "get_block"
+	case opFollow:
+		return "follow"
 	case opError:
 		return "error"
 	}
@@ -275,7 +282,7 @@ func appendRequest(b []byte, q *request) []byte {
 	case opFormulateBatch:
 		b = appendUint(appendUint(b, uint64(q.format)), uint64(q.output))
 		return endFrame(append(appendArray32(b, q.batch.count), q.batch.raw...), at)
-	case opOutcomes, opFetch, opPutBlock, opGetBlock:
+	case opOutcomes, opFollow, opFetch, opPutBlock, opGetBlock:
 		return endFrame(q.appendPeers(b), at)
 	}
 	b = q.appendIdentity(b)

@@ -15,6 +15,9 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/hosts/fetch/fetcher"
+	"github.com/kvrt/kvrt/hosts/fetch/outcome"
+	"github.com/kvrt/kvrt/hosts/fetch/peer"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden frames")
@@ -54,6 +57,13 @@ func goldens() []golden {
 
 	ask("describe", requestOf(opDescribe, 3, request{identity: id, tenant: "t", namespace: "llama", blockSize: 16, body: []byte("\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")}))
 
+	blocks := []byte("\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")
+	ask("outcomes", requestOf(opOutcomes, 4, request{identity: id, messageID: "m", limit: 1024}))
+	ask("fetch", requestOf(opFetch, 5, request{identity: id, tenant: "t", namespace: "llama", blockBytes: 65536, body: blocks}))
+	ask("put block", requestOf(opPutBlock, 6, request{tenant: "t", namespace: "llama", hash: 1<<64 - 1, body: []byte{0, 1, 2, 3}}))
+	ask("get block", requestOf(opGetBlock, 7, request{tenant: "t", namespace: "llama", hash: 1<<64 - 1}))
+	ask("follow", requestOf(opFollow, 8, request{messageID: "m", limit: 1, waitMS: 10_000}))
+
 	answer("hello reply", appendHelloReply(nil, 0, "1.2.3", DefaultMaxFrame, 7), replyOf(opHello, 0, func(p *reply) {
 		p.version, p.server, p.maxFrame, p.generation = 1, "1.2.3", DefaultMaxFrame, 7
 	}))
@@ -84,6 +94,18 @@ func goldens() []golden {
 		p.formulated = []Formulated{{Policies: policies[:1]}, {Err: &RemoteError{CodeMalformed, "malformed context: selected is missing at offset 0", 0}}}
 	}))
 	answer("describe reply", endFrame(appendBool(beginReply(append([]byte(nil), 0, 0, 0, 0), opDescribe, 3, 4), true), 0), replyOf(opDescribe, 3, func(p *reply) { p.kept = true }))
+	ended := []outcome.Outcome{{
+		Identity: id, MessageID: "m", Index: 2, State: outcome.Partial, Reason: abi.ReasonUnavailable, Blocks: 300, Fetched: 2, Bytes: 131072,
+		Accepted: 1_700_000_000_000_000_000, Ended: 1_700_000_000_100_000_000,
+	}}
+	frame := func(payload []byte) []byte { return endFrame(append(make([]byte, frameHead), payload...), 0) }
+	answer("outcomes reply", frame(appendOutcomes(nil, opOutcomes, 4, ended)), replyOf(opOutcomes, 4, func(p *reply) { p.outcomes = ended }))
+	answer("fetch reply", appendFetchReply(nil, 5, fetcher.Result{Here: 1, Fetched: 0, Bytes: 0}, []byte{1, 0}, "too late"), replyOf(opFetch, 5, func(p *reply) {
+		p.fetched = Fetched{Here: 1, Status: []peer.Status{peer.Success, peer.Failed}, Why: "too late"}
+	}))
+	answer("put block reply", frame(appendBool(beginReply(nil, opPutBlock, 6, 4), true)), replyOf(opPutBlock, 6, func(p *reply) { p.kept = true }))
+	answer("get block reply", frame(appendBin(beginReply(nil, opGetBlock, 7, 4), []byte{0, 1, 2, 3})), replyOf(opGetBlock, 7, func(p *reply) { p.block = []byte{0, 1, 2, 3} }))
+	answer("follow reply", frame(appendUint(appendOutcomes(nil, opFollow, 8, ended), 3)), replyOf(opFollow, 8, func(p *reply) { p.outcomes, p.dropped = ended, 3 }))
 	answer("malformed envelope", appendErrorReply(nil, opSubmit, 128, CodeMalformed, "malformed envelope: actions is missing at offset 2", 2),
 		replyOf(opSubmit, 128, func(p *reply) {
 			p.err = &RemoteError{CodeMalformed, "malformed envelope: actions is missing at offset 2", 2}
@@ -171,7 +193,7 @@ func TestRequestForms(t *testing.T) {
 		{"a body that is a string", "9b 02 01 00 a0 00 00 00 a0 01 a0 a27b7d", "submit 1 flags=0 {  0 0 absent} format=1 dialect= body=7b7d"},
 		{"an unknown operation", "93 0e 01 01", "operation 14 1 flags=1 {  0 0 absent} format=0 dialect= body="},
 		{"a context that is a map", "96 06 01 00 00 01 81a16101", "formulate 1 flags=0 {  0 0 absent} format=2 dialect= body=81a16101"},
-		{"an unknown operation with what follows", "95 0d 01 00 81 01 02 c0", "operation 13 1 flags=0 {  0 0 absent} format=0 dialect= body="},
+		{"an unknown operation with what follows", "95 0e 01 00 81 01 02 c0", "operation 14 1 flags=0 {  0 0 absent} format=0 dialect= body="},
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))
 		if err != nil {
@@ -225,6 +247,9 @@ func TestBadRequests(t *testing.T) {
 		{"fewer contexts than announced", "96 07 01 00 00 00 93 a0", "the frame ends where a body should stand at offset 8"},
 		{"a map that does not end", "96 07 01 00 00 00 91 dfffffffff a0", "the frame ends where a value should stand at offset 13"},
 		{"a byte that is no value", "96 07 01 00 00 00 91 81a0c1", "byte 0xc1 begins no value at offset 9"},
+		{"a wait that is too long", "9b 0d 01 00 a0 00 00 00 a0 a0 00 cd2711", "the time to wait must be an integer from 0 to 10000 at offset 11"},
+		{"a block that is empty", "97 0b 01 00 a0 a0 01 c400", "the block is bytes, at least one at offset 7"},
+		{"hashes of blocks that are cut off", "9c 0a 01 00 a0 00 00 00 a0 a0 a0 00 c40101", "the block hashes are bytes, 8 for each, of 65536 blocks at most at offset 12"},
 		{"aborted is a number", "99 03 01 00 a0 00 00 00 a0 01", "aborted must be a boolean, not byte 0x01 at offset 9"},
 	} {
 		b, err := hex.DecodeString(strings.ReplaceAll(c.frame, " ", ""))

@@ -91,7 +91,7 @@ func appendText(b, s []byte) []byte {
 const maxErrorText = 4096
 
 // replyLength is the lengths of the arrays that replies are.
-var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4, opDescribe: 4, opOutcomes: 4, opFetch: 8, opPutBlock: 4, opGetBlock: 4}
+var replyLength = [numOps]int{opHello: 7, opPing: 5, opSubmit: 5, opFinish: 3, opDiscard: 3, opStatus: 10, opFormulate: 5, opFormulateBatch: 4, opDescribe: 4, opOutcomes: 4, opFetch: 8, opPutBlock: 4, opGetBlock: 4, opFollow: 5}
 
 // reply is one decoded reply, as the client sees it. What it holds are copies.
 type reply struct {
@@ -108,6 +108,7 @@ type reply struct {
 	forward    []byte
 	status     fetch.Status
 	outcomes   []outcome.Outcome
+	dropped    uint64 // of follow
 	fetched    Fetched
 	block      []byte
 	formulated []Formulated // of formulate one, of formulate_batch one per body
@@ -144,6 +145,8 @@ func (p *reply) decode(frame []byte) *frameError {
 		p.draining = r.bool("draining")
 	case opOutcomes:
 		p.decodeOutcomes(&r)
+	case opFollow:
+		p.decodeFollow(&r)
 	case opFetch:
 		p.decodeFetch(&r)
 	case opGetBlock:

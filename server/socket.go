@@ -17,17 +17,19 @@ type socket struct {
 	budget *budget
 
 	accepted, refused atomic.Uint64
+	followers         atomic.Int32
 
 	mu       sync.Mutex // guards what follows
 	conns    map[*conn]struct{}
 	gone     counters // of connections that are closed
 	running  sync.WaitGroup
 	stopping atomic.Bool
-	stopBy   atomic.Int64 // when stopping: until when a frame that has begun may take, Unix ns
+	stop     chan struct{} // closed when stopping
+	stopBy   atomic.Int64  // when stopping: until when a frame that has begun may take, Unix ns
 }
 
 func newSocket(s *Server) *socket {
-	return &socket{server: s, conns: map[*conn]struct{}{}, unixSocket: unixSocket{path: s.cfg.Socket}, budget: &s.budget}
+	return &socket{server: s, conns: map[*conn]struct{}{}, stop: make(chan struct{}), unixSocket: unixSocket{path: s.cfg.Socket}, budget: &s.budget}
 }
 
 // accept takes connections until the listener is closed.
@@ -102,6 +104,7 @@ func (k *socket) close(ctx context.Context) error {
 	}
 	k.stopBy.Store(until.UnixNano())
 	k.stopping.Store(true)
+	close(k.stop)
 	k.each(func(c *conn) { c.nc.SetReadDeadline(time.Unix(1, 0)) })
 	done := make(chan struct{})
 	go func() {

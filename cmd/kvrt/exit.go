@@ -106,7 +106,8 @@ func remoteCode(c server.Code) int {
 		return exitUsage
 	case server.CodeDraining, server.CodeTooManyConnections, server.CodeUnavailable:
 		return exitUnreachable
-	case server.CodeFrameTooLarge, server.CodeReplyTooLarge, server.CodeOverloaded, server.CodeUnsupportedVersion, server.CodeUnknownOp:
+	case server.CodeFrameTooLarge, server.CodeReplyTooLarge, server.CodeOverloaded, server.CodeUnsupportedVersion, server.CodeUnknownOp,
+		server.CodeNotStored, server.CodeTooManyFollowers:
 		return exitRefused
 	case server.CodeFrameTimeout:
 		return exitTimeout

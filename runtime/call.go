@@ -20,6 +20,8 @@ type Call struct {
 
 	identity hint.Identity
 	context  abi.ContextFrame // nil unless a policy formulates
+	message  []byte           // id of the envelope whose action is judged
+	action   int              // its index there; -1: none is judged
 	effect   Effect
 	reason   abi.Reason // of the host function that refused last
 	detail   string
@@ -95,6 +97,7 @@ func (c *Call) begin(id hint.Identity, fuel uint64) { c.beginAt(c.runtime.nanos(
 // beginAt is begin for who has read the runtime's monotonic clock a short while ago.
 func (c *Call) beginAt(now int64, id *hint.Identity, fuel uint64) {
 	c.identity, c.context, c.began = *id, nil, now
+	c.message, c.action = nil, -1
 	c.reason, c.detail, c.fatal, c.inHost = 0, "", nil, nil
 	if c.budget = int64(fuel); c.wasm != nil {
 		c.wasm.SetFuel(c.budget)
@@ -112,6 +115,11 @@ func (c *Call) Identity() hint.Identity { return c.identity }
 // Context is the routing context that the call formulates for; nil in every other role.
 // It holds for the length of the call.
 func (c *Call) Context() abi.ContextFrame { return c.context }
+
+// Action names the action that the call judges by the message id of its envelope, nil
+// when it has none, and its index there; -1 in every other role. The bytes hold for the
+// length of the call.
+func (c *Call) Action() (messageID []byte, index int) { return c.message, c.action }
 
 // Began is when the call began. It costs no reading of a clock.
 func (c *Call) Began() time.Time { return c.runtime.started.Add(time.Duration(c.began)) }

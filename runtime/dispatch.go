@@ -195,6 +195,7 @@ func (r *Runtime) handle(g *guest, s *slot, req *Request, res *Response, out *hi
 	call := s.inst.call
 	out.Guest = g.spec.Name
 	call.beginAt(res.clock, &req.Identity, g.limits.Fuel)
+	call.message, call.action = res.frame.MessageID(), out.Index
 	ret, err := s.inst.run(ExportHandle, pos)
 	out.Fuel = call.used()
 	if err == nil && call.fatal == nil {

@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,28 @@ import (
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/runtime/wazero"
 )
+
+// A host function can tell which action it is called for.
+func TestCallNamesItsAction(t *testing.T) {
+	var seen []string
+	host := &effects{look: func(c *runtime.Call) {
+		message, index := c.Action()
+		seen = append(seen, fmt.Sprint(string(message), index))
+	}}
+	r := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{host}}, scriptedGuest(t, '0'))
+	res := r.NewResponse()
+	for _, words := range []string{"nobody:z r x", "x x"} {
+		if err := r.Dispatch(&runtime.Request{Body: envelope(words)}, res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"m2", "m0", "m1"}; !slices.Equal(seen, want) {
+		t.Errorf("%q, want %q", seen, want)
+	}
+	if message, index := runtime.NewCall(runtime.CallConfig{}).Action(); message != nil || index != -1 {
+		t.Errorf("%q %d for a call that judges none", message, index)
+	}
+}
 
 func TestDispatchVerdicts(t *testing.T) {
 	host := &effects{}

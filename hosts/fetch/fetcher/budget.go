@@ -11,11 +11,12 @@ type budgets struct {
 
 func newBudgets(max int64) *budgets { return &budgets{max: max, used: make(map[string]int64)} }
 
-// take counts up to n pieces of a size and returns how many.
-func (b *budgets) take(name string, n int, size int64) int {
+// take counts up to n pieces of a size, as long as all of the name take at most one
+// share-th of the budget, and returns how many.
+func (b *budgets) take(name string, n int, size, share int64) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n = int(min(int64(n), (b.max-b.used[name])/size))
+	n = int(min(int64(n), (b.max/share-b.used[name])/size))
 	if n > 0 {
 		b.used[name] += int64(n) * size
 	}

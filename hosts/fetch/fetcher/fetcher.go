@@ -184,8 +184,8 @@ func (f *Fetcher) Deliver(ctx context.Context, r *Request, dst Destination, stat
 	return res, err
 }
 
-// reasonOf is how an error looks in an outcome.
-func reasonOf(err error) abi.Reason {
+// ReasonOf is how an error of a fetch looks in an outcome.
+func ReasonOf(err error) abi.Reason {
 	var part *IncompleteError
 	switch {
 	case errors.As(err, &part) && part.Stop == peer.StopCredit:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/fetch/peer"
@@ -25,13 +26,30 @@ type wait struct {
 	flight flight
 }
 
-// fetch brings what is not here, in as many rounds as admission and the operations of
-// others make necessary.
-func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, any bool) (res Result, err error) {
+// news hears of the blocks that an operation brings for somebody.
+type news interface {
+	Fetched(blocks uint32, bytes uint64)
+	Fail(why abi.Reason)
+}
+
+// hinted tells of the blocks of a request's hint: what did not come fails it.
+type hinted struct {
+	f  *Fetcher
+	id hint.Identity // its own
+}
+
+func (h hinted) Fetched(blocks uint32, bytes uint64) { h.f.cfg.Outcomes.Fetched(h.id, blocks, bytes) }
+
+func (h hinted) Fail(why abi.Reason) {
+	h.f.cfg.Hints.Fail(h.id, why)
+	h.f.cfg.Outcomes.Fail(h.id, why)
+}
+
+// here marks the blocks that are in the store and returns the places of the others.
+func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing []int) {
 	clear(status)
-	places, named := make([]Place, len(r.Hashes)), make([]bool, len(r.Hashes))
+	places := make([]Place, len(r.Hashes))
 	f.cfg.Local.Where(r.Namespace, r.Hashes, places)
-	var missing []int
 	for i, p := range places {
 		if p == Ready {
 			status[i] = peer.Success
@@ -40,9 +58,16 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 			missing = append(missing, i)
 		}
 	}
+	return missing
+}
+
+// fetch brings what is not here and, unless any block will do, what the hint names.
+func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, any bool) (res Result, err error) {
+	missing := f.here(r, status, &res)
 	if len(missing) == 0 {
 		return res, nil
 	}
+	named := make([]bool, len(r.Hashes))
 	src, ok := f.cfg.Hints.Cover(r.Identity, r.Hashes, named)
 	if !ok || src.IsNull() {
 		return res, ErrNoHint
@@ -53,10 +78,39 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 		}
 	}
 	id := copyIdentity(r.Identity) // an operation may outlive the call
+	err = f.pull(ctx, r, src, missing, status, &res, hinted{f, id}, 1)
+	if err == nil && slices.Contains(status, peer.Failed) {
+		return res, ErrIncomplete // blocks that the hint does not name
+	}
+	return res, err
+}
+
+// aheadShare is what part of a budget blocks may take that nobody waits for.
+const aheadShare = 2
+
+// Ahead brings blocks from a source that the caller names, whatever the hint of its
+// request says, and leaves half of what a peer and a tenant may have under way to others.
+// [ErrBusy] with no block under way is no failure: it may be tried again. r.Identity is
+// not used.
+func (f *Fetcher) Ahead(ctx context.Context, r *Request, src fetch.Source, fetched func(blocks uint32, bytes uint64)) (res Result, err error) {
+	status := make([]peer.Status, len(r.Hashes))
+	missing := f.here(r, status, &res)
+	return res, f.pull(ctx, r, src, missing, status, &res, told(fetched), aheadShare)
+}
+
+// told is news for a caller who is told of a failure by the result.
+type told func(blocks uint32, bytes uint64)
+
+func (t told) Fetched(blocks uint32, bytes uint64) { t(blocks, bytes) }
+func (t told) Fail(abi.Reason)                     {}
+
+// pull brings blocks in as many rounds as admission and the operations of others make
+// necessary.
+func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missing []int, status []peer.Status, res *Result, to news, share int64) (err error) {
 	for retried := false; len(missing) > 0; {
 		var own *operation
 		var waits []wait
-		own, waits, err = f.start(id, r, src, missing)
+		own, waits, err = f.start(to, r, src, missing, share)
 		if err != nil {
 			break
 		}
@@ -83,7 +137,7 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 			}
 		}
 		if others > 0 {
-			f.cfg.Outcomes.Fetched(id, others, 0)
+			to.Fetched(others, 0)
 		}
 		if err != nil {
 			break
@@ -104,20 +158,10 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 		}
 		missing = again
 	}
-	if err == nil && slices.Contains(status, peer.Failed) {
-		return res, ErrIncomplete // blocks that the hint does not name
-	}
 	if err != nil && err != ErrBusy && err != ErrClosed {
-		f.fail(id, err)
+		to.Fail(ReasonOf(err))
 	}
-	return res, err
-}
-
-// fail marks a request whose blocks did not all come.
-func (f *Fetcher) fail(id hint.Identity, err error) {
-	why := reasonOf(err)
-	f.cfg.Hints.Fail(id, why)
-	f.cfg.Outcomes.Fail(id, why)
+	return err
 }
 
 func copyIdentity(id hint.Identity) hint.Identity {
@@ -128,8 +172,8 @@ func copyIdentity(id hint.Identity) hint.Identity {
 
 // start joins the operations that bring blocks of the list already, and begins one for
 // as many of the others as are admitted. It returns a wait for each block of a prefix of
-// the list; own is nil if nothing was left to begin.
-func (f *Fetcher) start(id hint.Identity, r *Request, src fetch.Source, missing []int) (own *operation, waits []wait, err error) {
+// the list; own is nil if nothing was left to begin. It takes one share-th of a budget.
+func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, share int64) (own *operation, waits []wait, err error) {
 	size := int64(r.BlockBytes)
 	if size <= 0 {
 		size = int64(f.cfg.BlockBytes)
@@ -147,8 +191,8 @@ func (f *Fetcher) start(id hint.Identity, r *Request, src fetch.Source, missing 
 			fresh++
 		}
 	}
-	admitted := f.tenants.take(tenant, min(fresh, peer.MaxBlocks), size)
-	if n := f.peers.take(from, admitted, size); n < admitted {
+	admitted := f.tenants.take(tenant, min(fresh, peer.MaxBlocks), size, share)
+	if n := f.peers.take(from, admitted, size, share); n < admitted {
 		f.tenants.give(tenant, int64(admitted-n)*size)
 		admitted = n
 	}
@@ -199,7 +243,7 @@ func (f *Fetcher) start(id hint.Identity, r *Request, src fetch.Source, missing 
 		req := &peer.Request{Namespace: []byte(namespace), Hashes: own.hashes, BlockBytes: r.BlockBytes, MaxBytes: int64(len(own.hashes)) * size}
 		go func() {
 			defer f.work.Done()
-			f.run(own, route, id, req)
+			f.run(own, route, to, req)
 			f.leave(route)
 			give(len(own.hashes))
 			f.land(own, namespace)
@@ -212,7 +256,7 @@ func (f *Fetcher) start(id hint.Identity, r *Request, src fetch.Source, missing 
 }
 
 // run pulls until everything is here or no more comes.
-func (f *Fetcher) run(op *operation, route *route, id hint.Identity, req *peer.Request) {
+func (f *Fetcher) run(op *operation, route *route, to news, req *peer.Request) {
 	ctx, cancel := context.WithTimeout(f.ctx, f.cfg.OpTimeout)
 	defer cancel()
 	blocks := 0
@@ -238,11 +282,11 @@ func (f *Fetcher) run(op *operation, route *route, id hint.Identity, req *peer.R
 		op.err = &IncompleteError{stop}
 	}
 	if blocks > 0 {
-		f.cfg.Outcomes.Fetched(id, uint32(blocks), uint64(op.bytes))
+		to.Fetched(uint32(blocks), uint64(op.bytes))
 	}
 	if op.err != nil {
 		f.incomplete.Add(1)
-		f.fail(id, op.err)
+		to.Fail(ReasonOf(op.err))
 	}
 }
 

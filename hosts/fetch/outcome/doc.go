@@ -11,6 +11,9 @@
 // A hint is known by its request's identity, its envelope's message id and its index
 // in the envelope; action ids are not unique in practice.
 //
+// Blocks that are brought ahead of need have an outcome too, of the same states but
+// superseded and discarded: see [Ledger.Begin].
+//
 // A [Ledger] keeps the latest hints in a ring of fixed size. What has ended can be asked
 // for until the ring comes round; one that is still open when its place is needed has
 // expired. So the counts of [Ledger.Stats] always add up:

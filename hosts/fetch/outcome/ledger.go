@@ -62,6 +62,7 @@ type Ledger struct {
 	mu     sync.Mutex
 	ring   []record
 	next   int              // the place that is overwritten next
+	turns  uint64           // uses of places
 	newest map[uint64]int32 // by hash of the identity
 	open   list
 	stats  Stats
@@ -78,6 +79,8 @@ type record struct {
 	attempt    uint32
 	leg        abi.Leg
 	out        Outcome // without its strings
+	turn       uint64  // counts the uses of all places
+	ahead      bool    // opened by Begin
 	older      int32   // of the same hash; -1: none
 	newer      int32
 	prev, next int32 // in the list of open ones
@@ -146,9 +149,17 @@ func (l *Ledger) Accept(id hint.Identity, messageID []byte, index, blocks uint32
 	defer l.mu.Unlock()
 	l.expire(now)
 	l.endOpen(hash, &id, Superseded, abi.ReasonNone, now)
+	at := l.add(hash, &id, messageID, index, blocks, now)
+	if id.RequestID == "" {
+		l.end(at, Discarded, abi.ReasonNone, now)
+	}
+}
 
+// add takes the next place of the ring.
+func (l *Ledger) add(hash uint64, id *hint.Identity, messageID []byte, index, blocks uint32, now int64) int32 {
 	at := int32(l.next)
 	l.next = (l.next + 1) % len(l.ring)
+	l.turns++
 	r := &l.ring[at]
 	if r.used {
 		if r.out.State == Open {
@@ -162,8 +173,8 @@ func (l *Ledger) Accept(id hint.Identity, messageID []byte, index, blocks uint32
 	*r = record{
 		used: true, key: key, engine: len(id.Engine), id: len(id.RequestID),
 		hash: hash, dpRank: id.DPRank, attempt: id.Attempt, leg: id.Leg,
-		out:   Outcome{Index: index, Blocks: blocks, Accepted: now},
-		older: -1, newer: -1,
+		out:  Outcome{Index: index, Blocks: blocks, Accepted: now},
+		turn: l.turns, older: -1, newer: -1,
 	}
 	if before, ok := l.newest[hash]; ok {
 		r.older, l.ring[before].newer = before, at
@@ -172,21 +183,21 @@ func (l *Ledger) Accept(id hint.Identity, messageID []byte, index, blocks uint32
 	l.push(at)
 	l.stats.Accepted++
 	l.stats.Open++
-	if id.RequestID == "" {
-		l.end(at, Discarded, abi.ReasonNone, now)
-	}
+	return at
 }
 
 // Fetched says that blocks of a request's hint have come. When they are all that it
 // names, it is completed.
 func (l *Ledger) Fetched(id hint.Identity, blocks uint32, bytes uint64) {
-	l.change(&id, func(at int32, now int64) {
-		o := &l.ring[at].out
-		o.Fetched, o.Bytes = min(o.Blocks, o.Fetched+blocks), o.Bytes+bytes
-		if o.Fetched == o.Blocks {
-			l.end(at, Completed, abi.ReasonNone, now)
-		}
-	})
+	l.change(&id, func(at int32, now int64) { l.fetched(at, blocks, bytes, now) })
+}
+
+func (l *Ledger) fetched(at int32, blocks uint32, bytes uint64, now int64) {
+	o := &l.ring[at].out
+	o.Fetched, o.Bytes = min(o.Blocks, o.Fetched+blocks), o.Bytes+bytes
+	if o.Fetched == o.Blocks {
+		l.end(at, Completed, abi.ReasonNone, now)
+	}
 }
 
 // Complete says that every block of a request's hint is here, wherever it came from.
@@ -196,13 +207,15 @@ func (l *Ledger) Complete(id hint.Identity) {
 
 // Fail says that no more blocks of a request's hint will come.
 func (l *Ledger) Fail(id hint.Identity, why abi.Reason) {
-	l.change(&id, func(at int32, now int64) {
-		state := Failed
-		if l.ring[at].out.Fetched > 0 {
-			state = Partial
-		}
-		l.end(at, state, why, now)
-	})
+	l.change(&id, func(at int32, now int64) { l.failed(at, why, now) })
+}
+
+func (l *Ledger) failed(at int32, why abi.Reason, now int64) {
+	state := Failed
+	if l.ring[at].out.Fetched > 0 {
+		state = Partial
+	}
+	l.end(at, state, why, now)
 }
 
 // Discard says that a request has ended, or that its hints were discarded.
@@ -247,7 +260,7 @@ func (l *Ledger) find(hash uint64, id *hint.Identity) int32 {
 		return -1
 	}
 	for ; at >= 0; at = l.ring[at].older {
-		if r := &l.ring[at]; r.is(hash, id) {
+		if r := &l.ring[at]; !r.ahead && r.is(hash, id) {
 			if r.out.State == Open {
 				return at
 			}

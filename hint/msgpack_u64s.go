@@ -57,9 +57,12 @@ func (d *decoder) mpU64s(pos, n int) (u64s abi.Node, read, end int) {
 	return abi.Node{Tag: abi.TagU64s, Len: uint32(n), Val: uint64(start - d.base)}, n, end
 }
 
-// mpHashes reads elements with lead byte 0xcf, eight at a time, and returns what is
-// left of both.
-func mpHashes(dst, src []byte) (_, _ []byte) {
+// mpHashes reads elements with lead byte 0xcf and returns what is left of both. It
+// may stop up to eight elements early.
+func mpHashes(dst, src []byte) (_, _ []byte) { return mpEights(mpWide(dst, src)) }
+
+// mpEights is mpHashes in Go, eight at a time.
+func mpEights(dst, src []byte) (_, _ []byte) {
 	for len(dst) >= 64 && len(src) >= 72 {
 		s, o := (*[72]byte)(src), (*[64]byte)(dst)
 		if s[0]&s[9]&s[18]&s[27]&s[36]&s[45]&s[54]&s[63] != mpUint64 ||

@@ -42,7 +42,7 @@ var modules = []struct{ module, importers, why string }{
 	{"google.golang.org/protobuf", "hint/lower/...", "one engine takes hints as protobuf; nothing else here speaks it"},
 	{"github.com/zeebo/xxh3", "hint/blockhash/...", "one place knows how blocks are hashed"},
 	{"github.com/go-zeromq/zmq4", "kvevents/...", "sockets of serving engines are the ingest's business"},
-	{"golang.org/x/sys", "runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder"},
+	{"golang.org/x/sys", "hint runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder; and what the processor can"},
 }
 
 // links lists what a program must not link through these packages, however far

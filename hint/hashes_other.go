@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package hint
+
+func mpWide(dst, src []byte) (_, _ []byte) { return dst, src }

@@ -20,8 +20,8 @@ func TestFuel(t *testing.T) {
 		guest, name, body string
 		most              uint64
 	}{
-		{"kv-fetch", "1 hash", fetch(1), 366},
-		{"kv-fetch", "1,024 hashes", fetch(1024), 366},
+		{"kv-fetch", "1 hash", fetch(1), 274},
+		{"kv-fetch", "1,024 hashes", fetch(1024), 274},
 		{"kv-fetch", "rejected", envelope("kv.fetch", `{"block_hashes":[-1]}`), 3_000},
 		{"kv-retain", "1 directive", retain(1), 3_360},
 		{"kv-retain", "128 directives", retain(128), 129_000},

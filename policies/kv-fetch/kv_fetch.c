@@ -78,6 +78,31 @@ static kv_answer bad_hash(kv_value list)
     return invalid("block_hashes[", i, "] must be an integer in [0, 2^64), not ", kv_kind(kv_elem(list, i)));
 }
 
+// fields are the values that kv.fetch knows, found in one pass over the payload. Of a
+// key that is there twice the first counts, as with kv_get.
+typedef struct {
+    const kvrt_node_t *endpoint, *hashes, *mode, *no_retain;
+} fields;
+
+static fields fields_of(kv_value payload)
+{
+    static const kvrt_node_t absent;
+    fields f = {&absent, &absent, &absent, &absent};
+    const kvrt_entry_t *e = (const kvrt_entry_t *)(payload.base + payload.val);
+    for (uint32_t i = payload.len; i-- > 0;) {
+        kv_str key = kv_text(kv_node(payload.base, &e[i].key));
+        if (kv_is(key, "block_hashes"))
+            f.hashes = &e[i].val;
+        else if (kv_is(key, "source_control_endpoint"))
+            f.endpoint = &e[i].val;
+        else if (kv_is(key, "mode"))
+            f.mode = &e[i].val;
+        else if (kv_is(key, "no_retain"))
+            f.no_retain = &e[i].val;
+    }
+    return f;
+}
+
 static kv_answer judge(kv_action a)
 {
     if (!kv_is(a.version, "1.0") && !supported(a.version))
@@ -89,18 +114,19 @@ static kv_answer judge(kv_action a)
     if (a.payload.len > MAX_KEYS)
         return kv_reject(KVRT_REASON_LIMIT_EXCEEDED, "payload has ", a.payload.len, " keys, at most ", MAX_KEYS, " are allowed");
 
-    kv_value endpoint = kv_get(a.payload, "source_control_endpoint");
+    fields f = fields_of(a.payload);
+    kv_value endpoint = kv_node(a.payload.base, f.endpoint);
     kv_str source = kv_text(endpoint);
     if (kv_has(endpoint) && !kv_null(endpoint) && source.len == 0)
         return source.ptr ? invalid("source_control_endpoint must not be empty")
                           : invalid("source_control_endpoint must be null or a string, not ", kv_kind(endpoint));
 
-    kv_value list = kv_get(a.payload, "block_hashes");
+    kv_value list = kv_node(a.payload.base, f.hashes);
     kv_hashes hashes = kv_u64s(list);
     if (hashes.len == 0)
         return bad_hash(list);
 
-    kv_value mode = kv_get(a.payload, "mode");
+    kv_value mode = kv_node(a.payload.base, f.mode);
     if (kv_has(mode) && !kv_is(kv_text(mode), "copy")) {
         if (kv_is(kv_text(mode), "move"))
             return invalid("only copy mode is supported");
@@ -109,7 +135,7 @@ static kv_answer judge(kv_action a)
     }
 
     bool no_retain = false;
-    kv_value flag = kv_get(a.payload, "no_retain");
+    kv_value flag = kv_node(a.payload.base, f.no_retain);
     if (kv_has(flag) && !kv_bool(flag, &no_retain))
         return invalid("no_retain must be a bool, not ", kv_kind(flag));
 

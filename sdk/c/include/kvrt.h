@@ -88,14 +88,27 @@ KV_INLINE uint64_t kv_load64(const char *p)
     return x;
 }
 
-// kv_same compares n bytes, eight at a time.
+KV_INLINE uint32_t kv_load32(const char *p)
+{
+    uint32_t x;
+    __builtin_memcpy(&x, p, 4);
+    return x;
+}
+
+// kv_same compares n bytes, eight at a time; the last eight, or four, may overlap those
+// before them.
 KV_INLINE bool kv_same(const char *a, const char *b, uint32_t n)
 {
-    for (; n >= 8; a += 8, b += 8, n -= 8)
-        if (kv_load64(a) != kv_load64(b))
-            return false;
-    for (; n > 0; a++, b++, n--)
-        if (*a != *b)
+    if (n >= 8) {
+        for (uint32_t i = 0; i <= n - 8; i += 8)
+            if (kv_load64(a + i) != kv_load64(b + i))
+                return false;
+        return n % 8 == 0 || kv_load64(a + n - 8) == kv_load64(b + n - 8);
+    }
+    if (n >= 4)
+        return kv_load32(a) == kv_load32(b) && kv_load32(a + n - 4) == kv_load32(b + n - 4);
+    for (uint32_t i = 0; i < n; i++)
+        if (a[i] != b[i])
             return false;
     return true;
 }

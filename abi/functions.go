@@ -36,6 +36,10 @@ func functions() []Function {
 			Doc: "Ends this call's request: ok (0) or aborted (1). Idempotent."},
 		{Module: "kvrt_fetch", Name: "status", Params: p("buf", "cap"), Result: I64, Fuel: 100, PerB: 8,
 			Doc: "Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length."},
+		{Module: "kvrt_fetch", Name: "prefetch", Params: p("source", "source_len", "hashes", "hashes_count", "flags"), Result: I32, Effect: true, Fuel: 200, PerB: 512,
+			Doc: "Has blocks of the namespace of this call's request brought from a source into the block store, ahead of need: soon, in the background, and also when the request has ended. It is no hint of the request and changes none. " +
+				"source: at least one byte. hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one; a source serves a prefix of what it is asked for. flags: 0. What became of it is an outcome of the action. " +
+				"0, or a negated Reason: source_not_allowed, invalid_payload, unavailable where no blocks are exchanged, limit_exceeded past PrefetchHashes blocks. limit_exceeded and unavailable can still turn up at commit and then reject the action."},
 		{Module: "kvrt_metric", Name: "add", Params: p("id", "+delta"), Fuel: 40, Draft: true,
 			Doc: "Adds to a counter. id is the position in the manifest's metrics."},
 		{Module: "kvrt_metric", Name: "set", Params: p("id", "~value"), Fuel: 40, Draft: true,

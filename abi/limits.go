@@ -17,6 +17,7 @@ const (
 	FirstArena       = 4096    // bytes that kvrt_arena is asked for first, at least
 	StoreHashes      = 1 << 17 // blocks of one call of kvrt_store or kvrt_gpu
 	StoreClaims      = 128     // StoreClaims of one kvrt_store.retain
+	PrefetchHashes   = 1 << 16 // blocks of one kvrt_fetch.prefetch
 
 	DefaultTableElements = 32768                    // of all tables of an instance
 	DefaultActions       = 1024                     // in a parser's or a policy's answer
@@ -36,6 +37,7 @@ func limits() []Limit {
 		{"FirstArena", FirstArena, "bytes", "The first kvrt_arena asks for this, or for the init frame's size when that is larger."},
 		{"StoreHashes", StoreHashes, "blocks", "In one call of kvrt_store or kvrt_gpu. More: limit_exceeded."},
 		{"StoreClaims", StoreClaims, "StoreClaims", "In one kvrt_store.retain. More: limit_exceeded."},
+		{"PrefetchHashes", PrefetchHashes, "blocks", "In one kvrt_fetch.prefetch. More: limit_exceeded."},
 		{"DefaultMemory", DefaultMemory, "bytes", "Linear memory. A module that declares a larger minimum is refused; a larger or missing maximum becomes the limit. Manifest: limits.memory."},
 		{"DefaultFuel", DefaultFuel, "fuel", "One role call with what its host functions cost. Past it: handler_out_of_fuel. Manifest: limits.fuel."},
 		{"DefaultInitFuel", DefaultInitFuel, "fuel", "_initialize, the first kvrt_arena and kvrt_init together; and the call of each role before the guest is offered."},

@@ -10,6 +10,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/sdk/tck"
 )
 
 // hashList is n hashes as JSON.
@@ -80,7 +81,7 @@ func (h *host) dispatch(body []byte) (*runtime.Response, error) {
 // only dispatches a body with one action and returns why it was rejected.
 func (h *host) only(t *testing.T, body string) abi.Reason {
 	t.Helper()
-	h.Reset(abi.ReasonNone)
+	h.Reset(tck.Answers{})
 	res, err := h.dispatch([]byte(body))
 	var refused *runtime.ParseError
 	if errors.As(err, &refused) {

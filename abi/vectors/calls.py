@@ -175,6 +175,31 @@ def calls():
     submit("-count-2-29", "2^29 hashes are 2^32 bytes", [AT, src, 2048, 1 << 29, 0], -4)
     submit("-count-high", "", [AT, src, 2048, 0xFFFFFFFF, 0], -4)
 
+    asked = {"host": {**allow["host"], "exchange": True}}
+
+    def prefetch(name, what, args, result, hashes=(), memory=memory, given=asked):
+        effects = [{"fetch_ahead": {"source": text, "hashes": [str(h) for h in hashes]}}] if result == 0 else []
+        v("fetch-prefetch" + name, what, fetch, "prefetch", args, result, memory, effects=effects, **given)
+
+    prefetch("", "", [AT, src, 2048, 6, 0], 0, HASHES)
+    prefetch("-dirty", "only 32 bits count", [dirty | AT, dirty | src, dirty | 2048, dirty | 6, dirty], 0, HASHES)
+    prefetch("-unaligned", "hashes may lie at any alignment", [AT, src, 2051, 6, 0], 0, HASHES, runs((AT, source), (2051, hashes)))
+    prefetch("-duplicates", "each block is brought once", [AT, src, 2048, 2, 0], 0, HASHES[-1:], runs((AT, source), (2048, hashes[-8:] * 2)))
+    prefetch("-no-id", "a request without an id can have blocks brought too", [AT, src, 2048, 1, 0], 0, HASHES[:1],
+             given={"host": {k: x for k, x in asked["host"].items() if k != "request_id"}})  # fmt: skip
+    prefetch("-hashes-at-end", "", [AT, src, SIZE - 8, 1, 0], 0, HASHES[:1], runs((AT, source), (SIZE - 8, hashes[:8])))
+    prefetch("-none", "no blocks are exchanged", [AT, src, 2048, 1, 0], -17, given=allow)
+    prefetch("-no-source", "it needs a source", [0, 0, 2048, 1, 0], -4)
+    prefetch("-empty-source", "", [AT, 0, 2048, 1, 0], -4)
+    prefetch("-no-hashes", "at least one hash", [AT, src, 2048, 0, 0], -4)
+    prefetch("-other-source", "the operator does not allow it", [AT, src - 1, 2048, 1, 0], -5)
+    prefetch("-flags", "unknown flag", [AT, src, 2048, 1, 1], -4)
+    prefetch("-source-outside", "", [SIZE - 4, 5, 2048, 1, 0], -4)
+    prefetch("-source-wraps", "offset + length wraps in 32 bits", [0xFFFFFFFF, 2, 2048, 1, 0], -4)
+    prefetch("-hashes-outside", "", [AT, src, SIZE - 8, 2, 0], -4)
+    prefetch("-count-2-29", "2^29 hashes are 2^32 bytes", [AT, src, 2048, 1 << 29, 0], -4)
+    prefetch("-count-high", "", [AT, src, 2048, 0xFFFFFFFF, 0], -4)
+
     v("fetch-discard", "", fetch, "discard", [], 0, effects=[{"discard": {}}], **allow)
     v("fetch-finish", "", fetch, "finish", [0], 0, effects=[{"finish": {"aborted": False}}], **allow)
     v("fetch-finish-aborted", "only 32 bits count", fetch, "finish", [dirty | 1], 0, effects=[{"finish": {"aborted": True}}], **allow)

@@ -108,6 +108,7 @@ type Host struct {
 	MonotonicNS    Int      `json:"monotonic_ns"`
 	RequestID      string   `json:"request_id"`
 	AllowedSources []string `json:"allowed_sources"`
+	Exchange       bool     // blocks are exchanged with other hosts
 	Fetch          *Fetch
 	Tenant         string   // of the request
 	Lineage        *Lineage // nil: the index is off
@@ -176,6 +177,10 @@ type Effect struct {
 		Hashes   []Uint
 		NoRetain bool `json:"no_retain"`
 	}
+	FetchAhead *struct { // in order, without duplicates
+		Source string
+		Hashes []Uint
+	} `json:"fetch_ahead"`
 	Discard *struct{}
 	Finish  *struct{ Aborted bool }
 	Evict   *struct{ Hashes []Uint } // that are gone afterwards

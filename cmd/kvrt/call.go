@@ -270,7 +270,7 @@ func rewritten(f *hint.Frame, i int, block []byte) (json.RawMessage, error) {
 
 // call makes one call and writes what became of it.
 func (c *caller) call(t *told, frame []byte, pos uint32, made func(body []byte) (json.RawMessage, error)) error {
-	c.rec.Reset(abi.ReasonNone)
+	c.rec.Reset(tck.Answers{})
 	if c.context != nil {
 		c.rec.Sessions.Seed(c.context, func(i int, err error) { fmt.Fprintf(c.errs, "events[%d]: %v\n", i, err) })
 	}

@@ -3,6 +3,9 @@
 // the hints of requests allow. It is what the daemon runs, and what an embedding
 // program may run.
 //
+// It also brings blocks ahead of need, from a source that an action names: see
+// [Exchange.Prefetch].
+//
 // A source is dialled at the addresses that the allow list pinned when its hint was
 // judged, never at one that is looked up later. A source that is a process of this
 // machine can be named with the path of its Unix socket, and is then reached there.

@@ -39,6 +39,8 @@ type Config struct {
 	Server   peer.ServerConfig
 	Fetch    fetcher.Config
 	Outcomes outcome.Config
+	// Ahead bounds what is brought ahead of need.
+	Ahead AheadConfig
 
 	// Remote reaches sources on other machines. Nil: none.
 	Remote Remote
@@ -54,6 +56,7 @@ type Exchange struct {
 	Outcomes *outcome.Ledger
 
 	cfg       Config
+	ahead     *ahead
 	server    *peer.Server
 	addresses []string
 	serving   sync.WaitGroup
@@ -88,6 +91,7 @@ func New(cfg Config) (*Exchange, error) {
 	f := cfg.Fetch
 	f.Hints, f.Local, f.Outcomes, f.Dial, f.Client.Incarnation = cfg.Hints, blocks, x.Outcomes, x.dial, incarnation
 	x.Fetcher = fetcher.New(f)
+	x.ahead = newAhead(x, cfg.Ahead)
 	return x, nil
 }
 
@@ -102,6 +106,7 @@ func (x *Exchange) Stats() (peer.ServerStats, fetcher.Stats, outcome.Stats) {
 // Close ends what is under way, in both directions, and waits for its end: then the
 // block store has no lease and no reservation of this exchange.
 func (x *Exchange) Close() {
+	x.ahead.close()
 	x.Fetcher.Close()
 	x.server.Close()
 	x.serving.Wait()

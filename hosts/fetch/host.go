@@ -9,11 +9,13 @@ import (
 
 // Host is the capability kvrt_fetch: it offers a [Store] to guests, under an
 // [AllowList]. Submits, discards and finishes are prepared at once and take place when
-// the call's action is accepted; status shows what has taken place.
+// the call's action is accepted; status shows what has taken place. With
+// [Host.SetPrefetcher] it also has blocks brought ahead of need.
 type Host struct {
 	store   *Store
 	allow   atomic.Pointer[AllowList]
 	refused atomic.Uint64
+	ahead   atomic.Pointer[ahead]
 }
 
 // NewHost makes the capability.
@@ -36,6 +38,7 @@ func (h *Host) Name() string { return "kvrt_fetch" }
 func (h *Host) Functions() []runtime.HostFunction {
 	return runtime.Functions(h.Name(), map[string]func(*runtime.Call, []byte, []uint64){
 		"submit": guarded(h.submit), "discard": guarded(h.discard), "finish": guarded(h.finish), "status": guarded(h.status),
+		"prefetch": h.prefetch,
 	})
 }
 

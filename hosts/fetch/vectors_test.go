@@ -46,6 +46,15 @@ type world struct {
 	hosts map[string]runtime.HostModule
 	call  *runtime.Call
 	id    hint.Identity
+	ahead orders
+}
+
+// orders are what was to be brought.
+type orders []fetch.Order
+
+func (o *orders) Prefetch(order *fetch.Order) (abi.Reason, string) {
+	*o = append(*o, *order)
+	return abi.ReasonNone, ""
 }
 
 func newWorld(t *testing.T, h vectors.Host) *world {
@@ -87,7 +96,11 @@ func newWorld(t *testing.T, h vectors.Host) *world {
 	}
 	w.call = runtime.NewCall(runtime.CallConfig{Guest: "vector", Identity: w.id, Log: slog.New(&w.log), Wall: int64(h.NowNS), Monotonic: int64(h.MonotonicNS)})
 	w.hosts = map[string]runtime.HostModule{}
-	for _, m := range []runtime.HostModule{log.Module{}, clock.Module{}, fetch.NewHost(w.store, allow)} {
+	host := fetch.NewHost(w.store, allow)
+	if h.Exchange {
+		host.SetPrefetcher(&w.ahead, func(*runtime.Call) (string, string) { return "tenant", "6:tenantmodel" })
+	}
+	for _, m := range []runtime.HostModule{log.Module{}, clock.Module{}, host} {
 		w.hosts[m.Name()] = m
 	}
 	return w
@@ -151,14 +164,32 @@ func TestHostFunctionVectors(t *testing.T) {
 
 // effects commits what the call left and looks at the store.
 func (w *world) effects(t *testing.T, want []vectors.Effect) {
-	if st := w.store.Status(w.id); st.State != abi.FetchStateNone {
-		t.Errorf("state %s before the commit", st.State)
+	if st := w.store.Status(w.id); st.State != abi.FetchStateNone || len(w.ahead) != 0 {
+		t.Errorf("state %s, %d orders before the commit", st.State, len(w.ahead))
 	}
 	if reason, detail := w.call.Settle(true); reason != abi.ReasonNone {
 		t.Fatalf("commit: %s %s", reason, detail)
 	}
 	st := w.store.Status(w.id)
+	if n := len(w.ahead); n > 1 || n == 1 && (len(want) == 0 || want[0].FetchAhead == nil) {
+		t.Errorf("orders that nobody asked for: %v", w.ahead)
+	}
 	switch {
+	case len(want) > 0 && want[0].FetchAhead != nil:
+		if len(w.ahead) == 0 {
+			t.Fatal("no order")
+		}
+		var hashes []uint64
+		for _, h := range want[0].FetchAhead.Hashes {
+			hashes = append(hashes, uint64(h))
+		}
+		o := w.ahead[0]
+		if got := slices.Compact(o.Hashes); !slices.Equal(got, hashes) || o.Source.String() != want[0].FetchAhead.Source || o.Tenant != "tenant" || o.Namespace != "6:tenantmodel" || o.Identity != w.id {
+			t.Errorf("%+v", o)
+		}
+		if st.State != abi.FetchStateNone {
+			t.Errorf("a hint: %s", st.State)
+		}
 	case len(want) == 0:
 		if st.State != abi.FetchStateNone {
 			t.Errorf("an effect that nobody asked for: %s", st.State)
@@ -246,10 +277,11 @@ func FuzzHostFunctions(f *testing.F) {
 	f.Add(uint8(4), make([]byte, 64), uint64(0), uint64(0), uint64(0), uint64(1<<29), uint64(0))
 	f.Add(uint8(4), []byte("tcp://127.0.0.1:1xxxxxxx12345678"), uint64(0), uint64(17), uint64(24), uint64(1), uint64(1<<32))
 	f.Add(uint8(7), make([]byte, 32), uint64(0), uint64(1<<32-1), uint64(0), uint64(0), uint64(0))
+	f.Add(uint8(0x88), []byte("tcp://127.0.0.1:1xxxxxxx12345678"), uint64(0), uint64(17), uint64(24), uint64(1), uint64(0))
 	f.Fuzz(func(t *testing.T, which uint8, mem []byte, a, b, c, d, e uint64) {
-		w := newWorld(t, vectors.Host{RequestID: "r"})
+		w := newWorld(t, vectors.Host{RequestID: "r", Exchange: which&0x80 != 0})
 		functions := abi.Contract().Functions
-		fn := functions[int(which)%len(functions)]
+		fn := functions[int(which&0x7f)%len(functions)]
 		if fn.Draft || slices.Contains(elsewhere, fn.Module) {
 			t.Skip()
 		}

@@ -140,7 +140,7 @@ func TestOrdinaryGo(t *testing.T) {
 		{"block", "handler_trap: unreachable", "warn: fatal error: all goroutines are asleep - deadlock!"},
 		{"", ": ", ""},
 	} {
-		rec.Reset(abi.ReasonNone)
+		rec.Reset(tck.Answers{})
 		var f hint.Frame
 		if err := f.Decode(abi.FormatJSON, []byte(`{"protocol_version":"0.1","message_id":"m","actions":[{"action_id":"a","action_type":"kv.fetch","payload":{"block_hashes":[1],"do":"`+c.do+`"}}]}`), hint.Limits{}); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,11 @@ type Case struct {
 	Name   string          `json:"name"`
 	Params json.RawMessage `json:"params"`
 	Host   struct {
-		Submit string `json:"submit"`
+		Submit   string   `json:"submit"`
+		Prefetch string   `json:"prefetch"`
+		Store    string   `json:"store"`
+		Device   string   `json:"device"`
+		Request  []uint64 `json:"request"`
 	} `json:"host"`
 	Init *string `json:"init"`
 
@@ -47,8 +51,9 @@ type Case struct {
 
 	Log     *[]string `json:"log"`
 	Submits *[]Submit `json:"submits"`
+	Effects *[]Done   `json:"effects"` // on blocks
 
-	refuse  abi.Reason // what Host.Submit names
+	answers Answers // what Host says
 	msgpack []byte
 }
 
@@ -100,9 +105,18 @@ func readCase(line []byte) (c Case, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return c, errors.New("text after the case: one case a line")
 	}
-	for c.refuse.String() != c.Host.Submit {
-		if c.refuse++; c.refuse >= runtime.NumReasons {
-			return c, fmt.Errorf("host: submit: %q is no reason", c.Host.Submit)
+	c.answers.Request = c.Host.Request
+	for _, h := range []struct {
+		key, text string
+		reason    *abi.Reason
+	}{
+		{"submit", c.Host.Submit, &c.answers.Submit}, {"prefetch", c.Host.Prefetch, &c.answers.Prefetch},
+		{"store", c.Host.Store, &c.answers.Store}, {"device", c.Host.Device, &c.answers.Device},
+	} {
+		for h.reason.String() != h.text {
+			if *h.reason++; *h.reason >= runtime.NumReasons {
+				return c, fmt.Errorf("host: %s: %q is no reason", h.key, h.text)
+			}
 		}
 	}
 	if c.msgpack, err = hex.DecodeString(c.Msgpack); err != nil {

@@ -1,6 +1,8 @@
 package tck
 
 import (
+	"slices"
+
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/log"
@@ -16,8 +18,8 @@ type Kit struct {
 	// Second, when it is not nil, is an engine that must agree with Engine on each call.
 	// Where a guest is not trusted neither is it, and the kit is used in a child process.
 	Second runtime.Engine
-	// Hosts are offered beside kvrt_fetch, kvrt_session and kvrt_worker, which are always
-	// those of a [Recorder]. Default: kvrt_log, kvrt_clock and the stub of WASI.
+	// Hosts are offered beside kvrt_fetch, kvrt_store, kvrt_gpu, kvrt_session and
+	// kvrt_worker, which are always those of a [Recorder]. Default: kvrt_log, kvrt_clock and the stub of WASI.
 	Hosts []runtime.HostModule
 	// CheckParameters, when set, holds parameters against the schema in the manifest.
 	CheckParameters func(schema, parameters []byte) error
@@ -30,9 +32,9 @@ func (k *Kit) Config(rec *Recorder) runtime.Config {
 		hosts = []runtime.HostModule{log.Module{}, clock.Module{}, wasi.Module{}}
 	}
 	rec.Workers = worker.New(worker.Config{})
-	own := []runtime.HostModule{rec, session.NewHost(&rec.Sessions, scope), worker.NewHost(rec.Workers)}
+	own := []runtime.HostModule{rec, session.NewHost(&rec.Sessions, scope), worker.NewHost(rec.Workers), keeper{rec, abi.ModuleStore}, keeper{rec, abi.ModuleGPU}}
 	for _, h := range hosts {
-		if h.Name() != abi.ModuleSession && h.Name() != abi.ModuleWorker {
+		if !slices.ContainsFunc(own, func(o runtime.HostModule) bool { return o.Name() == h.Name() }) {
 			own = append(own, h)
 		}
 	}

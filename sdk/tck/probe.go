@@ -71,7 +71,7 @@ func (p *prober) run() error {
 }
 
 func (p *prober) call(in *input, dirty bool) reply {
-	p.rec.Reset(abi.ReasonNone)
+	p.rec.Reset(Answers{})
 	if in.seed != nil {
 		p.rec.Sessions.Seed(in.seed, func(int, error) {}) // the cases say what is wrong with it
 	}

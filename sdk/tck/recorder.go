@@ -16,11 +16,11 @@ import (
 
 // Recorder is kvrt_fetch for a guest that is looked at. It costs what the real one costs
 // and refuses the same arguments, but takes every source, keeps no hint and remembers
-// what it was asked. It also has the sessions and workers that kvrt_session and
-// kvrt_worker tell of. The zero value is ready; it is used by one goroutine at a time.
+// what it was asked. With it come a kvrt_store and a kvrt_gpu that have no block, and the
+// sessions and workers that kvrt_session and kvrt_worker tell of. The zero value is ready; it is used by one goroutine at a time.
 type Recorder struct {
-	// Refuse, unless none, is what submit answers.
-	Refuse abi.Reason
+	// Answers are what the host says.
+	Answers Answers
 	// Effects are what the guest asked for, in the order in which it was decided.
 	Effects []Effect
 	// Lines are what the guest logged, as "warn: text".
@@ -43,7 +43,7 @@ func scope(c *runtime.Call) session.Scope {
 // Effect is one effect that a guest asked for.
 type Effect struct {
 	Function  string `json:"function"`            // such as kvrt_fetch.submit
-	Arguments any    `json:"arguments,omitempty"` // a Submit or a Finish
+	Arguments any    `json:"arguments,omitempty"` // a Submit, a Finish or Blocks
 	Taken     bool   `json:"taken"`               // false: it was dropped
 }
 
@@ -67,8 +67,8 @@ type Finish struct {
 	Aborted bool `json:"aborted"`
 }
 
-// Reset forgets everything, and sets what submit answers.
-func (r *Recorder) Reset(refuse abi.Reason) {
+// Reset forgets everything, and sets what the host says.
+func (r *Recorder) Reset(answers Answers) {
 	if r.Workers != nil {
 		var all []hint.WorkerID
 		for _, w := range r.Workers.List() {
@@ -76,7 +76,7 @@ func (r *Recorder) Reset(refuse abi.Reason) {
 		}
 		_ = r.Workers.Update(nil, all) // removing breaks no rule
 	}
-	*r = Recorder{Refuse: refuse, Workers: r.Workers}
+	*r = Recorder{Answers: answers, Workers: r.Workers}
 }
 
 // Submits are the hints that took effect.
@@ -96,7 +96,7 @@ func (r *Recorder) Name() string { return abi.ModuleFetch }
 // Functions are the functions of the module, with the signatures of the table.
 func (r *Recorder) Functions() []runtime.HostFunction {
 	return runtime.Functions(abi.ModuleFetch, map[string]func(*runtime.Call, []byte, []uint64){
-		"submit": r.submit, "discard": r.discard, "finish": r.finish, "status": status,
+		"submit": r.submit, "discard": r.discard, "finish": r.finish, "status": status, "prefetch": r.prefetch,
 	})
 }
 
@@ -118,8 +118,8 @@ func (r *Recorder) take(c *runtime.Call, mem []byte, source, sourceLen, hashes, 
 		return c.Refuse(abi.ReasonInvalidPayload, "unknown flags of kvrt_fetch.submit")
 	case source != 0 && sourceLen == 0:
 		return c.Refuse(abi.ReasonInvalidPayload, "the source is empty; leave it out for local storage")
-	case r.Refuse != abi.ReasonNone:
-		return c.Refuse(r.Refuse, "says the test")
+	case r.Answers.Submit != abi.ReasonNone:
+		return c.Refuse(r.Answers.Submit, "says the test")
 	case count == 0:
 		return c.Refuse(abi.ReasonInvalidPayload, "a fetch hint needs at least one block hash, each of 8 bytes")
 	}

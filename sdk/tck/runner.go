@@ -122,7 +122,7 @@ func (r *Runner) Run(ctx context.Context, c *Case) (out Outcome) {
 		if err != nil {
 			return Outcome{0, []string{"loading: " + err.Error()}}
 		}
-		l.rec.Reset(c.refuse)
+		l.rec.Reset(c.answers)
 		run := r.dispatch
 		if c.Context != nil {
 			run = r.formulate
@@ -167,6 +167,9 @@ func (c *Case) traces(rec *Recorder) (failures []string) {
 	}
 	if c.Submits != nil && fmt.Sprint(rec.Submits()) != fmt.Sprint(*c.Submits) {
 		failures = append(failures, fmt.Sprintf("submits: got %v, want %v", rec.Submits(), *c.Submits))
+	}
+	if c.Effects != nil && fmt.Sprint(rec.Done()) != fmt.Sprint(*c.Effects) {
+		failures = append(failures, fmt.Sprintf("effects: got %v, want %v", rec.Done(), *c.Effects))
 	}
 	return failures
 }

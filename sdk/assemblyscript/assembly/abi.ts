@@ -355,6 +355,11 @@ export declare function kvrt_fetch_finish(aborted: u32): i32;
 @external("kvrt_fetch", "status")
 export declare function kvrt_fetch_status(buf: usize, cap: u32): i64;
 
+// Has blocks of the namespace of this call's request brought from a source into the block store, ahead of need: soon, in the background, and also when the request has ended. It is no hint of the request and changes none. source: at least one byte. hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one; a source serves a prefix of what it is asked for. flags: 0. What became of it is an outcome of the action. 0, or a negated Reason: source_not_allowed, invalid_payload, unavailable where no blocks are exchanged, limit_exceeded past PrefetchHashes blocks. limit_exceeded and unavailable can still turn up at commit and then reject the action.
+// @ts-ignore: decorator
+@external("kvrt_fetch", "prefetch")
+export declare function kvrt_fetch_prefetch(source: usize, source_len: u32, hashes: usize, hashes_count: u32, flags: u32): i32;
+
 // Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session.
 // @ts-ignore: decorator
 @external("kvrt_session", "frontiers")

@@ -566,6 +566,10 @@ int32_t kvrt_fetch_finish(uint32_t aborted);
 KVRT_IMPORT("kvrt_fetch", "status")
 int64_t kvrt_fetch_status(void *buf, uint32_t cap);
 
+/* Has blocks of the namespace of this call's request brought from a source into the block store, ahead of need: soon, in the background, and also when the request has ended. It is no hint of the request and changes none. source: at least one byte. hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one; a source serves a prefix of what it is asked for. flags: 0. What became of it is an outcome of the action. 0, or a negated Reason: source_not_allowed, invalid_payload, unavailable where no blocks are exchanged, limit_exceeded past PrefetchHashes blocks. limit_exceeded and unavailable can still turn up at commit and then reject the action. */
+KVRT_IMPORT("kvrt_fetch", "prefetch")
+int32_t kvrt_fetch_prefetch(const void *source, uint32_t source_len, const uint64_t *hashes, uint32_t hashes_count, uint32_t flags);
+
 /* Writes a Frontiers: the deepest known blocks of the session's chains, on all workers. Returns its length, or index_off or unknown_session. */
 KVRT_IMPORT("kvrt_session", "frontiers")
 int64_t kvrt_session_frontiers(const void *session, uint32_t session_len, void *buf, uint32_t cap);

@@ -11,10 +11,53 @@ KV_INLINE kv_answer kv_fetch(kv_str source, kv_hashes hashes, uint32_t flags)
     return kvrt_fetch_submit(source.ptr, source.len, hashes.ptr, hashes.len, flags);
 }
 
+// kv_prefetch has blocks brought from a source into the host's block store, ahead of
+// need and in the background (capability kvrt_fetch). It is no hint of the request.
+KV_INLINE kv_answer kv_prefetch(kv_str source, kv_hashes hashes)
+{
+    return kvrt_fetch_prefetch(source.ptr, source.len, hashes.ptr, hashes.len, 0);
+}
+
 // kv_fetch_discard drops the hint of this call's request, kv_fetch_finish ends the
 // request. Both may be repeated.
 KV_INLINE kv_answer kv_fetch_discard(void) { return kvrt_fetch_discard(); }
 KV_INLINE kv_answer kv_fetch_finish(bool aborted) { return kvrt_fetch_finish(aborted); }
+
+// The block store (capability kvrt_store) knows the blocks of the request's namespace.
+// kv_request_blocks is how many blocks this call's request has, as its engine described
+// them, and kv_request_hashes writes their hashes to room for that many; a negative result
+// is an answer that says why there is none.
+KV_INLINE int64_t kv_request_blocks(void)
+{
+    int64_t n = kvrt_store_request(0, 0);
+    return n > 0 ? n / 8 : n;
+}
+KV_INLINE int64_t kv_request_hashes(uint64_t *room, uint32_t blocks)
+{
+    int64_t n = kvrt_store_request(room, blocks * 8);
+    return n > 0 ? n / 8 : n;
+}
+
+// kv_evict evicts blocks when the action is accepted, kv_evict_after when its request has
+// ended. Without a list (hashes.len 0) they are the blocks of the request.
+KV_INLINE kv_answer kv_evict(kv_hashes hashes)
+{
+    int64_t n = kvrt_store_evict(hashes.ptr, hashes.len);
+    return n < 0 ? n : 0;
+}
+KV_INLINE kv_answer kv_evict_after(kv_hashes hashes)
+{
+    int64_t n = kvrt_store_evict_after(hashes.ptr, hashes.len);
+    return n < 0 ? n : 0;
+}
+
+// kv_device_prefetch brings blocks from the block store to the device (capability
+// kvrt_gpu). Without a list they are the blocks of the request.
+KV_INLINE kv_answer kv_device_prefetch(kv_hashes hashes)
+{
+    int64_t n = kvrt_gpu_prefetch(hashes.ptr, hashes.len);
+    return n < 0 ? n : 0;
+}
 
 // kv_now and kv_monotonic are clocks in ns (capability kvrt_clock), read once per call.
 KV_INLINE int64_t kv_now(void) { return kvrt_clock_now(); }

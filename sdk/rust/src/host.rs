@@ -61,6 +61,13 @@ pub fn fetch(source: Option<&str>, hashes: &[u64], flags: u32) -> Answer {
     verdict(unsafe { host::fetch::submit(at, len as u32, hashes.as_ptr(), hashes.len() as u32, flags) })
 }
 
+/// Has blocks brought from a source into the host's block store, ahead of need and in the
+/// background (capability kvrt_fetch). It is no hint of the request.
+pub fn prefetch(source: &str, hashes: &[u64]) -> Answer {
+    // SAFETY: both runs are valid for the length of the call.
+    verdict(unsafe { host::fetch::prefetch(source.as_ptr(), source.len() as u32, hashes.as_ptr(), hashes.len() as u32, 0) })
+}
+
 /// Drops the hint of this call's request. May be repeated.
 pub fn fetch_discard() -> Answer {
     // SAFETY: no memory is involved.
@@ -71,4 +78,44 @@ pub fn fetch_discard() -> Answer {
 pub fn fetch_finish(aborted: bool) -> Answer {
     // SAFETY: no memory is involved.
     verdict(unsafe { host::fetch::finish(aborted as u32) })
+}
+
+fn count(n: i64) -> Result<usize, u32> {
+    if n < 0 {
+        Err(n.unsigned_abs() as u32)
+    } else {
+        Ok(n as usize)
+    }
+}
+
+fn accepted(n: i64) -> Answer {
+    count(n).map_or_else(Answer::Refused, |_| Answer::Accept)
+}
+
+/// How many blocks this call's request has, as its engine described them (capability
+/// kvrt_store). Their hashes are written to `room`, if there is room for all. The error is
+/// a `REASON_` constant.
+pub fn request_hashes(room: &mut [u64]) -> Result<usize, u32> {
+    // SAFETY: the run is valid for the length of the call.
+    count(unsafe { host::store::request(room.as_mut_ptr() as *mut u8, core::mem::size_of_val(room) as u32) }).map(|bytes| bytes / 8)
+}
+
+/// Evicts blocks of the request's namespace from the host's block store, when the action is
+/// accepted (capability kvrt_store). An empty list stands for the blocks of the request.
+pub fn evict(hashes: &[u64]) -> Answer {
+    // SAFETY: the run is valid for the length of the call.
+    accepted(unsafe { host::store::evict(hashes.as_ptr(), hashes.len() as u32) })
+}
+
+/// Evicts as [`evict`] does, when the request of the action has ended.
+pub fn evict_after(hashes: &[u64]) -> Answer {
+    // SAFETY: the run is valid for the length of the call.
+    accepted(unsafe { host::store::evict_after(hashes.as_ptr(), hashes.len() as u32) })
+}
+
+/// Brings blocks from the host's block store to the device (capability kvrt_gpu). An empty
+/// list stands for the blocks of the request.
+pub fn device_prefetch(hashes: &[u64]) -> Answer {
+    // SAFETY: the run is valid for the length of the call.
+    accepted(unsafe { host::gpu::prefetch(hashes.as_ptr(), hashes.len() as u32) })
 }

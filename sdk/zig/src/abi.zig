@@ -768,6 +768,8 @@ pub const fetch = struct {
     pub extern "kvrt_fetch" fn finish(aborted: u32) i32;
     /// Writes a FetchStatus of this call's request, as it was before the call: effects that wait are not seen. Returns its length.
     pub extern "kvrt_fetch" fn status(buf: [*]u8, cap: u32) i64;
+    /// Has blocks of the namespace of this call's request brought from a source into the block store, ahead of need: soon, in the background, and also when the request has ended. It is no hint of the request and changes none. source: at least one byte. hashes: u64[hashes_count] at any alignment, duplicates allowed, at least one; a source serves a prefix of what it is asked for. flags: 0. What became of it is an outcome of the action. 0, or a negated Reason: source_not_allowed, invalid_payload, unavailable where no blocks are exchanged, limit_exceeded past PrefetchHashes blocks. limit_exceeded and unavailable can still turn up at commit and then reject the action.
+    pub extern "kvrt_fetch" fn prefetch(source: ?[*]const u8, source_len: u32, hashes: [*]const u64, hashes_count: u32, flags: u32) i32;
 };
 
 /// Host functions of the capability kvrt_session.

@@ -12,6 +12,20 @@ pub struct Record {
     pub submits: Vec<(Option<String>, Vec<u64>, u32)>,
     /// What kvrt_fetch.submit answers: 0, or a negated reason.
     pub submit_answer: i32,
+    /// Blocks to bring, of kvrt_fetch.prefetch: source, hashes.
+    pub prefetches: Vec<(String, Vec<u64>)>,
+    /// What kvrt_fetch.prefetch answers: 0, or a negated reason.
+    pub prefetch_answer: i32,
+    /// The blocks of the request; none: nobody described it.
+    pub request: Option<Vec<u64>>,
+    /// Blocks to evict, of kvrt_store: the function, and the hashes.
+    pub evicts: Vec<(&'static str, Vec<u64>)>,
+    /// What kvrt_store answers: 0, or a negated reason.
+    pub store_answer: i64,
+    /// Blocks to bring to the device, of kvrt_gpu.prefetch.
+    pub device: Vec<Vec<u64>>,
+    /// What kvrt_gpu answers: 0, or a negated reason.
+    pub device_answer: i64,
     /// What the clocks say.
     pub now: i64,
     /// What is known of sessions and workers.
@@ -69,12 +83,91 @@ pub(crate) mod fetch {
         })
     }
 
+    pub unsafe fn prefetch(source: *const u8, source_len: u32, hashes: *const u64, count: u32, _flags: u32) -> i32 {
+        let order = (super::text(source, source_len), std::slice::from_raw_parts(hashes, count as usize).to_vec());
+        RECORD.with(|r| {
+            let mut r = r.borrow_mut();
+            if r.prefetch_answer == 0 {
+                r.prefetches.push(order);
+            }
+            r.prefetch_answer
+        })
+    }
+
     pub unsafe fn discard() -> i32 {
         0
     }
 
     pub unsafe fn finish(_aborted: u32) -> i32 {
         0
+    }
+}
+
+/// Blocks that a guest names: its own list, or those of the request.
+unsafe fn blocks(r: &Record, hashes: *const u64, count: u32) -> Result<Vec<u64>, i64> {
+    if count > 0 {
+        return Ok(std::slice::from_raw_parts(hashes, count as usize).to_vec());
+    }
+    r.request.clone().ok_or(-i64::from(crate::abi::REASON_NOT_FOUND))
+}
+
+pub(crate) mod store {
+    use super::{blocks, RECORD};
+
+    pub unsafe fn request(buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| {
+            let r = r.borrow();
+            match blocks(&r, std::ptr::null(), 0) {
+                _ if r.store_answer != 0 => r.store_answer,
+                Err(n) => n,
+                Ok(list) => {
+                    if list.len() * 8 <= cap as usize {
+                        std::ptr::copy_nonoverlapping(list.as_ptr() as *const u8, buf, list.len() * 8);
+                    }
+                    list.len() as i64 * 8
+                }
+            }
+        })
+    }
+
+    pub unsafe fn evict(hashes: *const u64, count: u32) -> i64 {
+        note("evict", hashes, count)
+    }
+
+    pub unsafe fn evict_after(hashes: *const u64, count: u32) -> i64 {
+        note("evict_after", hashes, count)
+    }
+
+    unsafe fn note(function: &'static str, hashes: *const u64, count: u32) -> i64 {
+        RECORD.with(|r| {
+            let mut r = r.borrow_mut();
+            match blocks(&r, hashes, count) {
+                _ if r.store_answer != 0 => r.store_answer,
+                Err(n) => n,
+                Ok(list) => {
+                    r.evicts.push((function, list));
+                    0
+                }
+            }
+        })
+    }
+}
+
+pub(crate) mod gpu {
+    use super::{blocks, RECORD};
+
+    pub unsafe fn prefetch(hashes: *const u64, count: u32) -> i64 {
+        RECORD.with(|r| {
+            let mut r = r.borrow_mut();
+            match blocks(&r, hashes, count) {
+                _ if r.device_answer != 0 => r.device_answer,
+                Err(n) => n,
+                Ok(list) => {
+                    r.device.push(list);
+                    0
+                }
+            }
+        })
     }
 }
 

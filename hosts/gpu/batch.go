@@ -23,6 +23,7 @@ type Batch struct {
 	seq   uint64
 	wake  chan struct{} // made by the first who waits, closed at the end
 	n     Outcome
+	after func() // see OnEnd
 }
 
 type state uint8
@@ -51,6 +52,11 @@ func (b *Batch) Reset() error {
 	b.spans = b.spans[:0]
 	return nil
 }
+
+// OnEnd has f called after each use of the batch, when its fence has fired and its queue has
+// room for another one. f runs on a goroutine of the driver's and must not wait for
+// anything. OnEnd comes before the first Submit.
+func (b *Batch) OnEnd(f func()) { b.after = f }
 
 // Add appends a span. A batch that is in flight must not be added to; Submit works on
 // the spans as they were.

@@ -154,6 +154,9 @@ func (q *Queue) Ended(seq uint64, err error) {
 	q.landed++
 	q.drain()
 	q.mu.Unlock()
+	if b.after != nil {
+		b.after()
+	}
 }
 
 // drain tells who closes the queue that nothing is in flight.

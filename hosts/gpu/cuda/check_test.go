@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvrt/kvrt/hosts/gpu"
 	"github.com/kvrt/kvrt/hosts/gpu/gputest"
+	"github.com/kvrt/kvrt/hosts/gpu/tier/tiertest"
 )
 
 // checkEnv chooses what the tests named TestGPU run on: "real" for the GPU of this machine,
@@ -78,4 +79,13 @@ func TestGPUSuite(t *testing.T) {
 		Open:  func(t *testing.T) gpu.Driver { return checked(t) },
 		Large: os.Getenv(checkEnv) != "fake",
 	})
+}
+
+// TestGPUTier moves blocks between a store, the machine's GPU and memory of a caller there.
+// What needs faults of the driver's is tried on the fake one only.
+func TestGPUTier(t *testing.T) {
+	if os.Getenv(checkEnv) == "" {
+		t.Skip("scripts/gpu-check runs this")
+	}
+	tiertest.Run(t, gputest.Harness{Open: func(t *testing.T) gpu.Driver { return checked(t) }})
 }

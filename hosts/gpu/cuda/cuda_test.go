@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -12,6 +13,8 @@ import (
 	"github.com/kvrt/kvrt/hosts/gpu"
 	"github.com/kvrt/kvrt/hosts/gpu/fakecuda"
 	"github.com/kvrt/kvrt/hosts/gpu/gputest"
+	"github.com/kvrt/kvrt/hosts/gpu/tier"
+	"github.com/kvrt/kvrt/hosts/gpu/tier/tiertest"
 )
 
 // The fake drivers, of today and of CUDA 11.2.
@@ -132,5 +135,29 @@ func (d *driver) clean(tb testing.TB, lost bool) {
 func TestDevice(t *testing.T) {
 	for _, d := range drivers {
 		t.Run(d.name, func(t *testing.T) { gputest.Run(t, d.harness()) })
+	}
+}
+
+// TestTier: blocks of a store on a device whose memory the host cannot read.
+func TestTier(t *testing.T) {
+	for _, d := range drivers {
+		t.Run(d.name, func(t *testing.T) { tiertest.Run(t, d.harness()) })
+	}
+}
+
+// TestTierOutOfMemory: the GPU has not got what the configuration asks for, or no queue.
+func TestTierOutOfMemory(t *testing.T) {
+	for _, call := range []string{"cuMemAlloc", "cuStreamCreate"} {
+		d := &drivers[3]
+		dev := gpu.New(d.open(t, Config{}), gpu.Config{})
+		(*d.fake).Do("fail %s 1 2", call)
+		_, err := tier.New(tier.Config{Device: dev, Blocks: tiertest.NewBlocks(t, dev, 4), Capacity: 1 << 20})
+		if err == nil || !strings.Contains(err.Error(), "OUT_OF_MEMORY") {
+			t.Errorf("%s: %v", call, err)
+		}
+		if err := dev.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d.clean(t, false)
 	}
 }

@@ -1,0 +1,137 @@
+package tier
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// prefetches are loads that nobody waits for, one after the other: a batch of one is long,
+// and those of many would only share the same bus.
+type prefetches struct {
+	wait, spare chan *prefetch
+	ctx         context.Context // ends with Close
+	cancel      context.CancelFunc
+	work        sync.WaitGroup
+
+	queued                       atomic.Int64
+	asked, refused, late, broken atomic.Uint64
+}
+
+type prefetch struct {
+	namespace string
+	hashes    []uint64
+	since     int64
+	done      chan struct{} // closed when its turn has come, instead of loading
+}
+
+// keepHashes is how many hashes a waiting prefetch keeps room for.
+const keepHashes = 1 << 12
+
+func (t *Tier) startPrefetches() {
+	p := &t.prefetch
+	p.wait, p.spare = make(chan *prefetch, t.cfg.Requests), make(chan *prefetch, t.cfg.Requests)
+	for range t.cfg.Requests {
+		p.spare <- &prefetch{}
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.work.Go(func() {
+		for {
+			select {
+			case r := <-p.wait:
+				t.carryOut(r)
+			case <-p.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (t *Tier) endPrefetches() {
+	t.prefetch.cancel()
+	t.prefetch.work.Wait()
+}
+
+// Prefetch has blocks brought to the device and waits for nothing. It copies the list. The
+// error is that of the device, ErrClosed, or ErrBusy when too much waits.
+func (t *Tier) Prefetch(namespace string, hashes []uint64) error {
+	if err := t.usable(); err != nil {
+		return err
+	}
+	if len(hashes) == 0 {
+		return nil
+	}
+	p := &t.prefetch
+	p.asked.Add(1)
+	if n := int64(len(hashes)); p.queued.Add(n) > int64(t.cfg.Queued) {
+		p.queued.Add(-n)
+		p.refused.Add(1)
+		return ErrBusy
+	}
+	var r *prefetch
+	select {
+	case r = <-p.spare:
+	default:
+		p.queued.Add(-int64(len(hashes)))
+		p.refused.Add(1)
+		return ErrBusy
+	}
+	if r.namespace != namespace {
+		r.namespace = strings.Clone(namespace)
+	}
+	r.hashes, r.since = append(slices.Grow(r.hashes[:0], len(hashes)), hashes...), t.cfg.Now()
+	p.wait <- r // there is room for all that there are
+	return nil
+}
+
+// Wait waits until the prefetches that were asked for before have been carried out.
+func (t *Tier) Wait(ctx context.Context) error {
+	p := &t.prefetch
+	done := make(chan struct{})
+	select {
+	case r := <-p.spare:
+		r.done = done
+		p.wait <- r
+	case <-t.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return cause(ctx)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-t.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return cause(ctx)
+	}
+}
+
+// carryOut loads what was asked for, if it is still of use.
+func (t *Tier) carryOut(r *prefetch) {
+	p := &t.prefetch
+	if r.done != nil {
+		close(r.done)
+		r.done = nil
+		p.spare <- r
+		return
+	}
+	left := t.cfg.Patience - time.Duration(t.cfg.Now()-r.since)
+	if left > 0 {
+		ctx, cancel := context.WithTimeout(p.ctx, left)
+		if res, err := t.Load(ctx, r.namespace, r.hashes, nil); err != nil || res.Failed > 0 {
+			p.broken.Add(1)
+		}
+		cancel()
+	} else {
+		p.late.Add(1)
+	}
+	p.queued.Add(-int64(len(r.hashes)))
+	if cap(r.hashes) > keepHashes {
+		r.hashes = nil
+	}
+	p.spare <- r
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -221,7 +222,11 @@ func (c *Client) lastWord() error {
 // fail makes the client unusable.
 func (c *Client) fail(ctx context.Context, err error) error {
 	c.conn.Close()
-	if done := ctx.Err(); done != nil {
+	done := ctx.Err()
+	if done == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		done = context.DeadlineExceeded // the connection's clock was the first of the two
+	}
+	if done != nil {
 		c.broken = fmt.Errorf("%w: an earlier call was cut off: %w", ErrUnreachable, done)
 		return fmt.Errorf("no answer from the daemon in time: %w", done)
 	}

@@ -57,6 +57,7 @@ KVRT_COMPILE_CACHE=off compiles them in this process and tries none.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err.Error()} })
 	root.AddGroup(
 		&cobra.Group{ID: "envelopes", Title: "Envelopes:"},
+		&cobra.Group{ID: "blocks", Title: "Blocks:"},
 		&cobra.Group{ID: "daemon", Title: "The daemon:"},
 		&cobra.Group{ID: "guests", Title: "Guests and configuration:"},
 	)
@@ -67,6 +68,7 @@ KVRT_COMPILE_CACHE=off compiles them in this process and tries none.`,
 		}
 	}
 	add("envelopes", newDispatch(), newFormulate(), newSubmit(), newLower(), newFinish(), newDiscard())
+	add("blocks", newFetch(), newOutcomes(), newBlocksVerb(), newDescribe())
 	add("daemon", newServe(), newStatus(), newReload(), newList(), newLoad(), newSwap(), newRollback(), newResume(), newUnload(), newWorkers())
 	add("guests", newInspect(), newBuild(), newVerify(), newCall(), newConfig())
 	root.AddCommand(newVersion())
@@ -96,6 +98,16 @@ func arguments(what ...string) cobra.PositionalArgs {
 			return &usageError{cmd.CommandPath(), fmt.Sprintf("unexpected argument %q", args[len(what)])}
 		}
 		return nil
+	}
+}
+
+// atMostOne wants one word or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return arguments(what)(cmd, args)
 	}
 }
 

@@ -69,12 +69,12 @@ func TestScript(t *testing.T) {
 			}
 			e.Setenv("GUESTS", strings.Join(policies.Guests(), ", "))
 			e.Setenv("ROUTER_HINT", fmt.Sprintf("%x", sha256.Sum256(wasm)))
-			e.Values[daemonKey{}] = &running{}
+			e.Values[daemonKey{}], e.Values[secondKey{}] = &running{}, &running{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "lines": cmdLines, "same": cmdSame, "serve": cmdServe, "stop": cmdStop, "reloaded": cmdReloaded, "silent": cmdSilent, "big": cmdBig,
-			"half": cmdHalf, "examples": cmdExamples,
+			"half": cmdHalf, "examples": cmdExamples, "beside": cmdBeside, "die": cmdDie, "metric": cmdMetric, "random": cmdRandom, "interrupt": cmdInterrupt,
 		},
 	})
 }
@@ -193,21 +193,9 @@ var adminLine = regexp.MustCompile(`(?m)^admin +http://(\S+)`)
 // serve ARGS...: starts kvrt serve and waits until it has said what to try next. Its
 // standard error is in serve.log, $SOCKET and $ADMIN are where it listens.
 func cmdServe(ts *testscript.TestScript, _ bool, args []string) {
-	d := daemonOf(ts)
 	socket := ts.MkAbs("kvrt.sock")
-	d.log = ts.MkAbs("serve.log")
-	log, err := os.Create(d.log)
-	ts.Check(err)
-	defer log.Close()
-	d.cmd = exec.Command("kvrt", append([]string{"serve", "--socket", socket, "--admin", "127.0.0.1:0"}, args...)...)
-	d.cmd.Dir, d.cmd.Stderr = ts.MkAbs("."), log
-	ts.Check(d.cmd.Start())
-	d.done = make(chan error, 1)
-	go func(cmd *exec.Cmd, done chan<- error) { done <- cmd.Wait() }(d.cmd, d.done)
-	ts.Defer(func() { d.cmd.Process.Kill() })
-	d.waitFor(ts, func(log string) bool { return strings.Contains(log, "\nnext:\n") })
+	ts.Setenv("ADMIN", daemonOf(ts).start(ts, socket, ts.MkAbs("serve.log"), args))
 	ts.Setenv("SOCKET", socket)
-	ts.Setenv("ADMIN", adminLine.FindStringSubmatch(ts.ReadFile(d.log))[1])
 }
 
 // waitFor waits until the log is as ready wants it.

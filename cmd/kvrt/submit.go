@@ -91,10 +91,15 @@ func (f *clientFlags) with(cmd *cobra.Command, do func(context.Context, *server.
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
+	return f.dial(ctx, func(c *server.Client) error { return do(ctx, c) })
+}
+
+// dial calls do with a connection to the daemon.
+func (f *clientFlags) dial(ctx context.Context, do func(*server.Client) error) error {
 	c, err := server.Dial(ctx, f.socket)
 	if err == nil {
 		defer c.Close()
-		err = do(ctx, c)
+		err = do(c)
 	}
 	if errors.Is(err, server.ErrUnreachable) && ctx.Err() == nil {
 		err = &unreachableError{at: f.socket, start: "kvrt serve --socket " + f.socket, err: err}

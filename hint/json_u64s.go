@@ -53,7 +53,7 @@ func (d *decoder) jsonHashes(pos int) int {
 	for {
 		at := len(d.out)
 		room := min(cap(d.out), d.limit-len(d.nodes)) - at
-		left, src := jsonRun(d.out[at:at+max(room, 0)], d.src[pos:])
+		left, src := jsonRun(jsonWide(d.out[at:at+max(room, 0)], d.src[pos:]))
 		d.out = d.out[:at+max(room, 0)-len(left)]
 		pos = len(d.src) - len(src)
 		if len(left) >= 8 || len(src) < 24 || !d.room(pos, 8) {

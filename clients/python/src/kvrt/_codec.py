@@ -19,14 +19,17 @@ except ImportError:  # pragma: no cover - depends on the environment
 MAX_FRAME = 8 << 20
 
 HELLO, PING, SUBMIT, FINISH, DISCARD, STATUS, FORMULATE, FORMULATE_BATCH, ERROR = 0, 1, 2, 3, 4, 5, 6, 7, 15
+DESCRIBE, OUTCOMES, FETCH, PUT_BLOCK, GET_BLOCK = 8, 9, 10, 11, 12
 ONEWAY, FORWARD = 1, 2
 JSON, MSGPACK = 1, 2
 VERSION = 1
 
 # put(request, buffer, at) writes the frame of a request at offset `at`, which is the
 # buffer's end or before it, and makes the frame's end the buffer's end. When it raises,
-# what the buffer has from `at` on is undefined.
+# what the buffer has from `at` on is undefined. encode(request) is the payload alone, and
+# may be called by several threads at once.
 Put = Callable[[Sequence[Any], bytearray, int], None]
+Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 
 
@@ -48,18 +51,19 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be sent in a hint")
 
 
-def _msgspec_codec() -> tuple[Put, Decode]:
-    encode_into = msgspec.msgpack.Encoder(enc_hook=plain).encode_into
+def _msgspec_codec() -> tuple[Put, Encode, Decode]:
+    encoder = msgspec.msgpack.Encoder(enc_hook=plain)
+    encode_into = encoder.encode_into
     pack_into = struct.Struct(">I").pack_into
 
     def put(request: Sequence[Any], buffer: bytearray, at: int) -> None:
         encode_into(request, buffer, at + 4)
         pack_into(buffer, at, len(buffer) - at - 4)
 
-    return put, msgspec.msgpack.Decoder().decode
+    return put, encoder.encode, msgspec.msgpack.Decoder().decode
 
 
-def _msgpack_codec() -> tuple[Put, Decode]:
+def _msgpack_codec() -> tuple[Put, Encode, Decode]:
     import msgpack
 
     pack = msgpack.Packer(default=plain, autoreset=True).pack
@@ -69,14 +73,18 @@ def _msgpack_codec() -> tuple[Put, Decode]:
         buffer[at:] = len(body).to_bytes(4, "big")
         buffer += body
 
+    def encode(request: Any) -> bytes:
+        body: bytes = msgpack.packb(request, default=plain)  # a packer of its own
+        return body
+
     def decode(payload: bytes) -> Any:
         return msgpack.unpackb(payload, raw=False, strict_map_key=False)
 
-    return put, decode
+    return put, encode, decode
 
 
-def codec(name: str = "") -> tuple[Put, Decode]:
-    """The encoder and the decoder; name is "msgspec", "msgpack", or "" for the best there is."""
+def codec(name: str = "") -> tuple[Put, Encode, Decode]:
+    """The encoders and the decoder; name is "msgspec", "msgpack", or "" for the best there is."""
     if name == "msgspec" or (not name and msgspec is not None):
         return _msgspec_codec()
     return _msgpack_codec()

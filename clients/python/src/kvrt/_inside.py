@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import sys
 import threading
 import time
 from collections import deque
@@ -11,158 +12,278 @@ from typing import Any
 
 from ._base import Base
 from ._codec import DISCARD, ONEWAY
+from ._exit import at_exit
 from ._flusher import Flusher
 from ._options import Options
 from .results import Counters, Reply
 
-# Frames that wait for another to ride with; more are sent at once.
-RIDERS = 64
-_RIDER_BYTES = 16 << 10
+# What waits for another frame to ride with: frames, and bytes of hints. More is sent at once.
+RIDERS = 32
+RIDER_BYTES = 64 << 10
+_FRAME_BYTES = 16 << 10
+# Hints that come within this time of one that was sent at once, in seconds, are a burst.
+_BURST = 0.005
+# The most that a call looks away from its connection, in seconds: another thread may have read its reply.
+_LOOK = 0.0002
+_LOOK_ALONE = 0.01
 
 
 class Inside(Base):
-    """One thread at a time is in the link; the others wait for it, for at most the deadline."""
+    """One thread at a time is in the link, and none waits in it: whoever waits for the daemon is outside.
+
+    The lock is taken by `with` alone, which no signal handler's exception can get in between of, after a
+    look whether it is free: a handler, or a finalizer, may have interrupted this very thread inside.
+    """
 
     def _open(self, options: Options) -> None:
         self._flusher: Flusher | None = None
         self._lock = threading.Lock()
         self._aside = threading.Lock()
         self._busy_counts: dict[str, int] = {}
-        self._riders: deque[str] = deque()  # request ids of discards; appended to without the lock
+        # In the order of the calls: payloads of hints, request ids of discards. Appended to without the lock.
+        self._riders: deque[bytes | str] = deque()
+        self._hinted = False  # there are hints among them
+        self._held = 0  # bytes of hints among them, about
+        self._burst_until = 0.0
         self._setup(options)
+        self._encode = self._link.encode
         self._heads: dict[int, bytes] = {}
         self._deadline = self._options.deadline
         self._lazy = self._options.flush_interval > 0
+        self._linger = self._options.linger if self._lazy else 0.0
 
     def counters(self) -> Counters:
-        held = self._lock.acquire(True, self._deadline)
-        try:
-            with self._aside:
-                aside = dict(self._busy_counts)
-            riders = len(self._riders)
-            for name in ("requests", "discarded", "pending"):
-                aside[name] = aside.get(name, 0) + riders
-            counts = super().counters()
-            return replace(counts, **{name: getattr(counts, name) + n for name, n in aside.items()})
-        finally:
-            if held:
-                self._lock.release()
+        free = self._free()
+        with self._aside:
+            aside = dict(self._busy_counts)
+        if not free:
+            return self._counted(aside, 0, 0)
+        with self._lock:
+            waiting = list(self._riders)
+            return self._counted(aside, len(waiting), sum(type(r) is str for r in waiting))
 
-    def _ride(self, request: tuple[Any, ...]) -> None:
-        """Adds a frame that may wait for the next."""
-        link = self._link
-        self._drain()
-        if not link.add(request):
+    def _counted(self, aside: dict[str, int], riders: int, discards: int) -> Counters:
+        more = {"requests": riders, "pending": riders, "discarded": discards, "submitted": riders - discards}
+        counts = super().counters()
+        for name in aside.keys() | more.keys():
+            more[name] = more.get(name, 0) + aside.get(name, 0) + getattr(counts, name)
+        return replace(counts, **more)
+
+    def _free(self, until: float | None = None) -> bool:
+        """Waits until nobody is in the link, for at most the deadline. Takes nothing."""
+        if not self._lock.locked():
+            return True
+        if until is None:
+            until = time.monotonic() + self._deadline
+        while self._lock.locked():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.00005)
+        return True
+
+    def _submit(self, request: Any) -> None:
+        """A hint, behind all that came before it; None: only that."""
+        if self._lock.locked() and not self._free():
+            if request is not None:
+                self._busy("submitted")
             return
-        if not self._lazy or link.frames > RIDERS or len(link.buffer) > _RIDER_BYTES:
-            link.push()
-        if link.frames:
-            self._left()
+        with self._lock:
+            link = self._link
+            try:
+                self._drain()
+                if request is None:
+                    link.push()
+                else:
+                    link.submitted += 1
+                    if link.add(request):
+                        self._go()
+                if link.frames and not self._left():
+                    link.push()
+            except Exception as e:
+                self._failed(e)
+            except BaseException:
+                self._interrupted()
+                raise
+
+    def _go(self) -> None:
+        """Sends at once what is not part of a burst; a burst is the thread's."""
+        link = self._link
+        if self._linger and len(link.buffer) < _FRAME_BYTES and link.sock is not None:
+            flusher = self._flusher
+            if flusher is not None and flusher.fast:
+                if link.frames < RIDERS:
+                    self._hinted = True
+                    return
+            elif (now := time.monotonic()) >= self._burst_until:
+                self._burst_until = now + _BURST
+            elif self._left(fast=True):
+                self._hinted = True
+                return
+        link.push()
+
+    def _ride(self, request: tuple[Any, ...], counter: str) -> None:
+        """Adds a frame that may wait for the next."""
+        if not self._free():
+            return self._busy(counter)
+        with self._lock:
+            link = self._link
+            try:
+                setattr(link, counter, getattr(link, counter) + 1)
+                self._drain()
+                if not link.add(request):
+                    return
+                if not self._lazy or link.frames > RIDERS or len(link.buffer) > _FRAME_BYTES:
+                    link.push()
+                if link.frames and not self._left():
+                    link.push()
+            except Exception as e:
+                self._failed(e)
+            except BaseException:
+                self._interrupted()
+                raise
 
     def _drain(self) -> None:
-        """Turns what discard_hint noted into frames, in order, before any other request."""
+        """Turns the riders into frames, in order, before any other request."""
         riders, link = self._riders, self._link
-        if link.frames or not link.greeted or link.sock is None:
-            while riders:
-                request_id = riders.popleft()
-                link.discarded += 1
-                link.add((DISCARD, 0, ONEWAY, *self._identity, request_id))
+        self._hinted = False
+        self._held = 0
+        if not riders:
             return
-        frames, n = b"", 0
+        buffer = link.buffer
+        if not link.greeted or link.full or len(buffer) + 2 * RIDER_BYTES > link.max_buffer:
+            while riders:
+                rider = riders.popleft()
+                if type(rider) is str:
+                    link.discarded += 1
+                    link.add((DISCARD, 0, ONEWAY, *self._identity, rider))
+                else:
+                    link.submitted += 1
+                    link.add(rider)
+            return
+        # The same for a connection in order, without the calls.
+        if not link.frames:
+            buffer.clear()
+        heads = self._heads
+        hints = discards = 0
         while riders:
-            request_id = riders.popleft()
-            frames += self._head(len(request_id)) + request_id.encode()
-            n += 1
-        if n:
-            link.buffer[:] = frames
-            link.frames = n
-            link.requests += n
-            link.discarded += n
+            rider = riders.popleft()
+            size = len(rider)
+            if type(rider) is str:
+                buffer += (heads.get(size) or self._head(size)) + rider.encode()
+                discards += 1
+            else:
+                buffer += size.to_bytes(4, "big")
+                buffer += rider  # type: ignore[arg-type]
+                hints += 1
+        link.frames += hints + discards
+        link.requests += hints + discards
+        link.submitted += hints
+        link.discarded += discards
 
     def _head(self, size: int) -> bytes:
         """A discard's frame up to a request id of so many bytes."""
-        head = self._heads.get(size)
-        if head is None:
-            whole = bytearray()
-            self._link.put((DISCARD, 0, ONEWAY, *self._identity, "x" * size), whole, 0)
-            head = self._heads[size] = bytes(whole[: len(whole) - size])
+        whole = bytearray()
+        self._link.put((DISCARD, 0, ONEWAY, *self._identity, "x" * size), whole, 0)
+        head = self._heads[size] = bytes(whole[: len(whole) - size])
         return head
 
     def _wake(self) -> None:
-        lock = self._lock
-        if not lock.acquire(True, self._deadline):
-            return  # whoever holds it takes the riders along, or the next call does
-        try:
-            self._left()
-        except Exception as e:
-            self._failed(e, count=False)
-        finally:
-            lock.release()
+        if not self._free():
+            return  # whoever is inside takes the riders along, or the next call does
+        with self._lock:
+            try:
+                if not self._left():
+                    self._drain()
+                    self._link.push()
+            except Exception as e:
+                self._failed(e)
 
-    def _left(self) -> None:
-        """Frames stay behind: somebody must come back for them."""
+    def _left(self, fast: bool = False) -> bool:
+        """Frames stay behind: somebody must come back for them. Whether somebody will."""
         flusher = self._flusher
         if flusher is None:
-            if self._lazy:
-                try:
-                    self._flusher = Flusher(self._round, self._options.flush_interval)
-                except RuntimeError:  # no threads: the interpreter is ending, or a limit is reached
-                    self._lazy = False
-                    self._link.push()
-        elif flusher.parked:
-            flusher.wake()
-
-    def _round(self) -> bool:
-        """The flusher's turn; whether there was anything to do."""
-        with self._lock:
-            link = self._link
-            if not link.frames and not self._riders:
+            if not self._lazy:
                 return False
+            if sys.is_finalizing():  # a thread would never begin, and start waits for it
+                self._lazy, self._linger = False, 0.0
+                return False
+            try:
+                self._flusher = Flusher(self._round, self._options.flush_interval, self._linger, fast)
+                at_exit(self)
+            except RuntimeError:  # a limit of threads is reached
+                self._lazy, self._linger = False, 0.0
+                return False
+        elif fast or flusher.parked:
+            flusher.wake(fast)
+        return True
+
+    def _round(self, whole: bool) -> bool:
+        """The flusher's turn; whether there was anything to do. Discards alone wait for a whole one."""
+        link = self._link
+        if not link.frames and not (self._riders and (whole or self._hinted)):
+            return False
+        with self._lock:
             try:
                 self._drain()
                 link.push()
             except Exception as e:
-                self._failed(e, count=False)
+                self._failed(e)
             return True
+
+    def _end(self) -> None:
+        """The process ends: what waits leaves, and from here on everything is sent at once."""
+        self._lazy, self._linger = False, 0.0
+        flusher, self._flusher = self._flusher, None
+        if flusher is not None:
+            flusher.stop()
+        if self._free():
+            self._round(True)
 
     def _call(self, request: Any, timeout: float | None, counter: str = "") -> tuple[Any, str]:
         """One exchange: the reply, or why there is none."""
         deadline = time.monotonic() + (float(timeout) if isinstance(timeout, (int, float)) else self._deadline)
-        lock, link = self._lock, self._link
-        if not lock.acquire(True, max(0.0, deadline - time.monotonic())):
+        if not self._free(deadline):
             self._busy("calls", "timeouts", *filter(None, [counter]))
             return None, "timeout"
-        error = "unavailable"
+        link = self._link
+        seq = 0
+        error, message = "unavailable", None
         try:
-            link.calls += 1
-            if counter:
-                setattr(link, counter, getattr(link, counter) + 1)
-            error, message = self._exchange(request, deadline)
+            with self._lock:
+                try:
+                    if counter:
+                        setattr(link, counter, getattr(link, counter) + 1)
+                    error, seq = self._ask(request)
+                except Exception as e:
+                    self._failed(e)
+                except BaseException:
+                    self._interrupted()
+                    raise
+                epoch = link.epoch
+            if seq:
+                error, message = self._await(seq, epoch, deadline)
             return message, error
-        except Exception as e:
-            self._failed(e, count=False)
-            return None, error
-        except BaseException:
-            self._interrupted()
-            raise
         finally:
-            if error == "":
-                link.answered += message[2] == 0
-                link.refused += message[2] != 0
-            elif error == "timeout":
-                link.timeouts += 1
-            else:
-                link.unavailable += 1
-            lock.release()
+            with self._lock:
+                link.waiting.pop(seq, None)
+                link.calls += 1  # from here to the end no signal can come between
+                if message is not None:
+                    link.answered += message[2] == 0
+                    link.refused += message[2] != 0
+                elif error == "timeout":
+                    link.timeouts += 1
+                else:
+                    link.unavailable += 1
 
-    def _exchange(self, request: Any, deadline: float) -> tuple[str, Any]:
+    def _ask(self, request: Any) -> tuple[str, int]:
+        """Sends a request that wants an answer: its number, or why there will be none."""
         link = self._link
         if link.sock is None or not link.proven:
             link.revive()
         if link.sock is None or not link.proven:
             link.requests += 1
             link.dropped_unavailable += 1
-            return "unavailable", None
+            return "unavailable", 0
         self._drain()
         link.seq = seq = link.seq + 1
         try:
@@ -170,40 +291,48 @@ class Inside(Base):
         except ValueError:
             link.requests += 1
             link.dropped_invalid += 1
-            return "invalid", None
+            return "invalid", 0
         before = link.dropped_invalid + link.dropped_too_large
         if not link.add(frame):
             invalid = link.dropped_invalid + link.dropped_too_large > before
-            return ("invalid" if invalid else "unavailable"), None
+            return ("invalid" if invalid else "unavailable"), 0
         link.waiting[seq] = None
         link.push()
         link.waiting.setdefault(seq, None)  # a new connection has forgotten what the old one waited for
-        epoch = link.epoch
-        try:
-            return self._await(seq, epoch, deadline)
-        finally:
-            link.waiting.pop(seq, None)
+        return "unavailable", seq
 
     def _await(self, seq: int, epoch: int, deadline: float) -> tuple[str, Any]:
         link = self._link
         poll = select.poll()
+        readable = False
         while True:
-            if link.sock is None or link.epoch != epoch:
-                return "unavailable", None
-            if link.waiting.get(seq) is not None:
-                return "", link.waiting[seq]
-            left = deadline - time.monotonic()
-            if left <= 0:
-                link.distrust()
-                if link.frames:
-                    self._left()
-                return "timeout", None
-            poll.register(link.sock, select.POLLIN | (select.POLLOUT if link.frames else 0))
-            if poll.poll(left * 1000):
-                link.receive()
-                if link.frames and link.sock is not None and link.epoch == epoch:
-                    link.stalled_until = 0.0
-                    link.push()
+            with self._lock:
+                try:
+                    if readable:
+                        link.receive()
+                        if link.frames and link.sock is not None and link.epoch == epoch:
+                            link.stalled_until = 0.0
+                            link.push()
+                    if link.epoch != epoch or link.sock is None:
+                        return "unavailable", None
+                    if (reply := link.waiting.get(seq)) is not None:
+                        return "", reply
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        link.distrust()
+                        if link.frames:
+                            self._left()
+                        return "timeout", None
+                    poll.register(link.sock, select.POLLIN | (select.POLLOUT if link.frames else 0))
+                    left = min(left, _LOOK_ALONE if len(link.waiting) < 2 else _LOOK)
+                except Exception as e:
+                    self._failed(e)
+                    return "unavailable", None
+                except BaseException:
+                    self._interrupted()
+                    raise
+            # A descriptor that another thread has closed meanwhile costs one such look.
+            readable = bool(poll.poll(left * 1000))
 
     def _done(self, message: Any, error: str) -> str:
         if error or message[2] == 0:
@@ -220,6 +349,11 @@ class Inside(Base):
         """Another thread is in the link, so its counters are not to be touched."""
         self._aside_count("requests", "dropped_busy", *names)
 
+    def _rejected(self, e: Exception, counter: str) -> None:
+        """A request that cannot be."""
+        self._aside_count("requests", "dropped_invalid", counter)
+        self._link.warn("a request is out of the protocol's bounds: %s", e)
+
     def _aside_count(self, *names: str) -> None:
         with self._aside:
             for name in names:
@@ -228,15 +362,9 @@ class Inside(Base):
     def _count_malformed(self) -> None:
         self._aside_count("malformed")
 
-    def _failed(self, e: Exception, count: bool = True) -> None:
-        """A request that cannot be, or a defect: it is dropped, and the connection begins anew."""
-        link = self._link
-        if isinstance(e, ValueError) and count:
-            link.requests += 1
-            link.dropped_invalid += 1
-            link.warn("a request is out of the protocol's bounds: %s", e)
-            return
-        link.warn("a defect of this client: %r", e)
+    def _failed(self, e: Exception) -> None:
+        """A defect: what is in the buffer is dropped, and the connection begins anew."""
+        self._link.warn("a defect of this client: %r", e)
         self._interrupted()
 
     def _interrupted(self) -> None:
@@ -251,5 +379,8 @@ class Inside(Base):
         self._aside = threading.Lock()
         self._busy_counts = {}
         self._riders = deque()
+        self._hinted = False
+        self._held = 0
+        self._burst_until = 0.0
         self._flusher = None
         self._link.reset()

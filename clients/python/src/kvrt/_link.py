@@ -31,7 +31,7 @@ class Link:
 
     __slots__ = (
         "path", "name", "max_buffer", "backoff_min", "backoff_max", "reconnect_after",
-        "put", "decode", "random", "sock", "buffer", "frames", "head", "full", "stalled_until", "stalled_since",
+        "put", "encode", "decode", "random", "sock", "buffer", "frames", "head", "full", "stalled_until", "stalled_since",
         "retry_at", "failures", "connected_at", "greeted", "proven", "unproven_since", "max_frame",
         "inbox", "waiting", "epoch", "seq", "warned", "server",
         "requests", "submitted", "discarded", "finished", "sent", "dropped_unavailable", "dropped_full",
@@ -48,7 +48,7 @@ class Link:
         self.max_buffer = max_buffer
         self.backoff_min, self.backoff_max = backoff
         self.reconnect_after = reconnect_after
-        self.put, self.decode = codec(encoder)
+        self.put, self.encode, self.decode = codec(encoder)
         self.warned: set[str] = set()
         self.sock: socket.socket | None = None
         self.reset()
@@ -86,7 +86,7 @@ class Link:
     # Sending.
 
     def add(self, request: Sequence[Any]) -> bool:
-        """Puts one frame behind the others. False: it was dropped, and counted."""
+        """Puts one frame behind the others; bytes are a payload that is encoded. False: it was dropped, and counted."""
         self.requests += 1
         if self.sock is None and not self.connect():
             self.abandon()
@@ -99,7 +99,11 @@ class Link:
         buffer = self.buffer
         at = len(buffer) if n else 0
         try:
-            self.put(request, buffer, at)
+            if type(request) is bytes:
+                buffer[at:] = len(request).to_bytes(4, "big")
+                buffer += request
+            else:
+                self.put(request, buffer, at)
         except Exception as e:
             if request[0] != SUBMIT or not put_slowly(tuple(request), self.put, buffer, at):
                 del buffer[at:]
@@ -123,35 +127,6 @@ class Link:
             n = 0
         self.frames = n + 1
         return True
-
-    def add_and_push(self, request: Sequence[Any]) -> None:
-        """Both, the short way: for a connection in order whose buffer holds no more than riders."""
-        n, buffer = self.frames, self.buffer
-        at = len(buffer) if n else 0
-        try:
-            self.put(request, buffer, at)
-            fits = len(buffer) <= self.max_buffer
-        except Exception:
-            fits = False
-        if not fits or self.sock is None:
-            del buffer[at:]
-            if self.add(request):
-                self.push()
-            return
-        self.requests += 1
-        try:
-            sent = self.sock.send(buffer, _FLAGS)
-        except OSError:
-            self.frames = n + 1
-            self.push()  # meets the error again, and knows what to do
-            return
-        if sent == len(buffer):
-            self.sent += n + 1
-            self.frames = 0
-            return
-        self.frames = n + 1
-        self.advance(sent)
-        self.stall()
 
     def push(self) -> bool:
         """Sends what the buffer holds. False: some of it is still there, or was dropped."""
@@ -252,6 +227,10 @@ class Link:
             self.backoff(now)
             self.warn("no daemon at the socket: hints are dropped until there is one: %s", e)
             return False
+        except BaseException:  # of a signal handler
+            if sock is not None:
+                sock.close()
+            raise
         self.sock = sock
         self.connects += 1
         self.connected_at = now
@@ -284,6 +263,7 @@ class Link:
         now = time.monotonic()
         if not self.greeted or now - self.connected_at < _SETTLED:
             self.backoff(now)
+        self.greeted = False
         log.debug("the connection to the daemon ended: %s", why)
 
     def distrust(self) -> None:

@@ -41,6 +41,9 @@ class Options:
     flush_interval: float = 0.05
     """discard_hint and finish ride with the next frame, or leave within this time by a small thread,
     which starts when it is first needed. 0: each is sent at once, and there is never a thread."""
+    linger: float = 0.001
+    """submit_hint sends at once; when hints come fast after one another, those after the first may wait
+    so long for others, and leave together by the same thread. 0, or flush_interval=0: each is sent at once."""
     backoff_min: float = 0.05
     """Between tries to connect: doubled from here, each time by 0.5 to 1.5 at random ..."""
     backoff_max: float = 2.0
@@ -57,7 +60,7 @@ class Options:
             raise ValueError(f"encoder must be msgspec or msgpack, not {self.encoder!r}")
         if not isinstance(self.engine, str) or len(self.engine.encode()) > 256:
             raise ValueError("engine must be a string of at most 256 bytes")
-        for name in ("deadline", "flush_interval", "backoff_min", "backoff_max", "reconnect_after"):
+        for name in ("deadline", "flush_interval", "linger", "backoff_min", "backoff_max", "reconnect_after"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative")
         identity(Identity(self.engine, self.dp_rank, self.leg))

@@ -17,7 +17,7 @@ from ._base import (
     text_id,
 )
 from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
-from ._inside import RIDERS, Inside
+from ._inside import RIDER_BYTES, RIDERS, Inside
 from ._options import Options
 from .results import Formulated, Identity, Reply, Status
 
@@ -58,35 +58,30 @@ class Client(Inside):
                     break
         else:
             hints = self._checked(hints)
-        lock = self._lock
-        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
-            return self._busy("submitted")
-        link = self._link
         try:
-            link.submitted += 1
             if request_id is None:
                 request_id = ""
             elif type(request_id) is not str or len(request_id) > 128:
                 request_id = text_id(request_id)
             engine, dp_rank, leg, attempt = self._identity if identity is None else self._who(identity)
-            request = (SUBMIT, 0, ONEWAY, engine, dp_rank, leg, attempt, request_id, MSGPACK, "", hints)
-            if link.frames or not link.greeted or link.sock is None:
-                self._drain()
-                if link.add(request):
-                    link.push()
-            else:  # the common case, without the calls
-                if self._riders:
-                    self._drain()
-                link.add_and_push(request)
-            if link.frames:
-                self._left()
+            request: Any = (SUBMIT, 0, ONEWAY, engine, dp_rank, leg, attempt, request_id, MSGPACK, "", hints)
+            flusher = self._flusher
+            if flusher is not None and flusher.fast:
+                try:
+                    request = self._encode(request)
+                except Exception:  # link.add knows what to do
+                    return self._submit(request)
+                riders, size = self._riders, len(request)
+                if len(riders) < RIDERS and (held := self._held + size) < RIDER_BYTES:
+                    self._held = held
+                    riders.append(request)  # no lock, no system call: the thread sends it within `linger`
+                    self._hinted = True
+                    if flusher.fast:
+                        return
+                    request = None  # the thread may have looked for the last time before that
         except Exception as e:
-            self._failed(e)
-        except BaseException:
-            self._interrupted()
-            raise
-        finally:
-            lock.release()
+            return self._rejected(e, "submitted")
+        self._submit(request)
 
     def discard_hint(self, request_id: str, *, identity: Identity | None = None) -> None:
         """Forgets the hints of a request. Idempotent."""
@@ -106,51 +101,34 @@ class Client(Inside):
             return
         if request_id is None:  # what has no id was not stored
             return
-        lock = self._lock
-        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
-            return self._busy("discarded")
-        link = self._link
         try:
-            link.discarded += 1
-            self._ride(discard_request(self._who(identity), request_id))
+            request = discard_request(self._who(identity), request_id)
         except Exception as e:
-            self._failed(e)
-        except BaseException:
-            self._interrupted()
-            raise
-        finally:
-            lock.release()
+            return self._rejected(e, "discarded")
+        self._ride(request, "discarded")
 
     def finish(self, request_id: str, *, aborted: bool = False, identity: Identity | None = None) -> None:
         """Says that a request is over: its hints go, and late ones are refused for a while."""
-        lock = self._lock
-        if not lock.acquire(False) and not lock.acquire(True, self._deadline):
-            return self._busy("finished")
-        link = self._link
         try:
-            link.finished += 1
-            self._ride(finish_request(self._who(identity), request_id, aborted))
+            request = finish_request(self._who(identity), request_id, aborted)
         except Exception as e:
-            self._failed(e)
-        except BaseException:
-            self._interrupted()
-            raise
-        finally:
-            lock.release()
+            return self._rejected(e, "finished")
+        self._ride(request, "finished")
 
     def flush(self) -> bool:
         """Sends what waits in this process. True when nothing is left. Does not wait."""
-        lock = self._lock
-        if not lock.acquire(True, self._deadline):
+        if not self._free():
             return False
-        try:
-            self._drain()
-            return not self._link.frames or self._link.push()
-        except Exception as e:
-            self._failed(e, count=False)
-            return False
-        finally:
-            lock.release()
+        with self._lock:
+            try:
+                self._drain()
+                return not self._link.frames or self._link.push()
+            except Exception as e:
+                self._failed(e)
+                return False
+            except BaseException:
+                self._interrupted()
+                raise
 
     # With an answer.
 
@@ -256,16 +234,14 @@ class Client(Inside):
         flusher, self._flusher = self._flusher, None
         if flusher is not None:
             flusher.stop()
-        if not self._lock.acquire(True, self._deadline):
+        if not self._free():
             return
-        try:
+        with self._lock:
             self._drain()
             if self._link.frames:
                 self._link.push()
             self._link.lose("the client closed it")
             self._link.abandon()
-        finally:
-            self._lock.release()
 
     def __enter__(self) -> Client:
         return self

@@ -46,6 +46,7 @@ _ERRORS = (
     "reply_too_large",
     "overloaded",
     "unencodable",
+    "not_stored",
 )
 LEGS = {"": 0, "aggregated": 1, "prefill": 2, "decode": 3}
 
@@ -201,7 +202,7 @@ def _decoded(body: bytes | None) -> dict[str, Any] | None:
     if not body:
         return None
     try:
-        whole = json.loads(body) if body[:1] == b"{" else codec()[1](body)
+        whole = json.loads(body) if body[:1] == b"{" else codec()[2](body)
     except Exception:
         return None
     return whole if isinstance(whole, dict) and isinstance(whole.get("actions"), list) else None

@@ -18,15 +18,14 @@ import (
 	"github.com/kvrt/kvrt/runtime/wazero"
 )
 
-// BenchmarkAttack is the latency of a good guest's calls: alone, beside a guest that
-// means well and computes as long as it may, and beside every attack of the corpus,
-// called one after the other from the other side, with the default limits. After every
-// eight calls that side unloads a guest and loads it again. The floor is what a
-// goroutine costs that computes for as long as there is no guest at all: the other side
-// then is Go code that spins.
+// BenchmarkAttack is the latency of a good guest's calls beside a guest that means well
+// and computes as long as it may, and beside every attack of the corpus, called one
+// after the other from the other side, with the default limits. After every eight calls
+// that side unloads a guest and loads it again. The floor is what a goroutine costs that
+// computes for as long as there is no guest at all: the other side then is Go code that
+// spins. The two take turns within one run, so that what else the machine does falls on
+// both.
 func BenchmarkAttack(b *testing.B) {
-	b.Run("alone", func(b *testing.B) { benchAttack(b, nil) })
-	b.Run("spinning", func(b *testing.B) { benchAttack(b, func(int) []runtime.GuestSpec { return nil }) })
 	b.Run("busy", func(b *testing.B) {
 		benchAttack(b, func(types int) []runtime.GuestSpec {
 			var all []runtime.GuestSpec
@@ -101,31 +100,53 @@ func benchAttack(b *testing.B, others func(types int) []runtime.GuestSpec) {
 		Grants: []string{abi.ModuleFetch, abi.ModuleLog}}
 	f := &fetchBench{store: fetch.New(fetch.Config{}), allow: allow}
 	f.runtime = newRuntime(b, runtime.Config{Engine: wazero.New(wazero.Config{}), Hosts: []runtime.HostModule{fetch.NewHost(f.store, allow), log.Module{}, clock.Module{}}}, good)
-	var stop atomic.Bool
+	specs := others(20)
+	bodies := loadAll(b, f.runtime, specs)
+	var side atomic.Int32 // what the other side does
+	const rests, spins, attacks, leaves = 0, 1, 2, 3
 	var wg sync.WaitGroup
-	if others != nil {
-		specs := others(20)
-		bodies := loadAll(b, f.runtime, specs)
-		wg.Go(func() {
-			for n := 0; !stop.Load(); n++ {
-				if len(specs) > 0 {
-					besiege(b, f.runtime, specs, bodies, n)
-				}
+	wg.Go(func() {
+		for n := 0; ; {
+			switch side.Load() {
+			case rests:
+				time.Sleep(100 * time.Microsecond)
+			case attacks:
+				besiege(b, f.runtime, specs, bodies, n)
+				n++
+			case leaves:
+				return
 			}
-		})
-	}
+		}
+	})
+	defer wg.Wait()
+	defer side.Store(leaves)
 	res := f.runtime.NewResponse()
 	q := &request{Request: runtime.Request{Body: fetchEnvelope(b, abi.FormatMsgpack, 1, 1), Format: abi.FormatMsgpack}}
-	var took []time.Duration
+	took := map[int32][]time.Duration{}
 	for b.Loop() {
-		begun := time.Now()
-		f.dispatch(b, q, res)
-		took = append(took, time.Since(begun))
+		for _, what := range []int32{rests, spins, attacks} {
+			side.Store(what)
+			time.Sleep(10 * time.Millisecond) // what was begun before ends meanwhile
+			for end := time.Now().Add(attackRound); ; {
+				begun := time.Now()
+				if begun.After(end) {
+					break
+				}
+				f.dispatch(b, q, res)
+				took[what] = append(took[what], time.Since(begun))
+			}
+		}
 	}
-	stop.Store(true)
-	wg.Wait()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
-	b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
-	b.ReportMetric(float64(took[len(took)*999/1000]), "p999-ns")
+	b.ReportMetric(0, "ns/op")
+	for what, name := range map[int32]string{rests: "alone-", spins: "floor-", attacks: ""} {
+		all := took[what]
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2]), name+"p50-ns")
+		b.ReportMetric(float64(all[len(all)*99/100]), name+"p99-ns")
+		b.ReportMetric(float64(all[len(all)*999/1000]), name+"p999-ns")
+	}
 }
+
+// attackRound is how long each side has its turn: long enough for some loads, and short
+// beside the moods of a shared machine.
+const attackRound = 150 * time.Millisecond

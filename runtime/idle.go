@@ -106,7 +106,7 @@ func (p *pool) restOne() bool {
 			return false
 		}
 	}
-	end, ok := p.turn()
+	end, ok := p.turn(p.guest.long.Load())
 	if !ok {
 		if held != nil {
 			p.release(held)
@@ -116,6 +116,7 @@ func (p *pool) restOne() bool {
 	begun := time.Now()
 	err := in.idle(p.guest)
 	used := in.call.used()
+	p.guest.took(used)
 	if used > freeIdle {
 		p.tired(used)
 	}

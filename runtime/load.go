@@ -33,6 +33,7 @@ type guest struct {
 	skipped    atomic.Uint64     // requests that a policy was not called for
 	generation uint64            // the one that loaded it
 	warned     warnOnce
+	long       atomic.Bool // a start or a kvrt_idle took as much fuel as makes a guest heavy
 }
 
 // Info is what can be told about a module without running it.
@@ -232,7 +233,7 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 		return nil, refuse("guest/init", "kvrt_init", err)
 	}
 	kept = true // by the pool, until it is closed
-	end := r.turn()
+	end := r.turn(true)
 	err = g.smoke()
 	end()
 	if err != nil {

@@ -70,8 +70,9 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 	p.open.Store(int32(n))
 	p.alive = n + 1
 	for i := range n + 1 {
-		end := g.runtime.turn()
-		in, _, err := g.newInstance(ctx)
+		end := g.runtime.turn(i == 0 || g.long.Load())
+		in, fuel, err := g.newInstance(ctx)
+		g.took(fuel)
 		end()
 		if err != nil {
 			for j := range i {
@@ -229,7 +230,7 @@ func (p *pool) discard(in *instance) {
 // cannot be brought up any more is tried again with growing pauses.
 func (p *pool) refill() {
 	for pause := time.Millisecond; p.claim(); {
-		end, ok := p.turn()
+		end, ok := p.turn(p.guest.long.Load())
 		if !ok {
 			p.mu.Lock()
 			p.alive--
@@ -237,6 +238,7 @@ func (p *pool) refill() {
 			break
 		}
 		in, fuel, err := p.guest.newInstance(context.Background())
+		p.guest.took(fuel)
 		p.tired(fuel)
 		end()
 		if err == nil {

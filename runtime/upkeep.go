@@ -1,6 +1,9 @@
 package runtime
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Upkeep is what guests do that no caller waits for: the start of an instance in the
 // place of one that is used up, and kvrt_idle. A guest holds its thread against the
@@ -21,29 +24,72 @@ const (
 // upkeepAtOnce leaves most of the processors to the callers.
 func upkeepAtOnce(processors int) int { return max(1, processors/4) }
 
-// turn waits until few others of the runtime are in their upkeep. What it returns ends
-// the turn.
-func (r *Runtime) turn() (end func()) {
-	select {
-	case r.upkeep <- struct{}{}:
-		return r.endTurn
-	default:
+// turn waits until few others of the runtime are in their upkeep, and if it may be long
+// for a token of the lane of heavy calls. What it returns ends the turn.
+//
+// Nobody who has a token waits for a turn, and both waits end: whoever waits too long
+// goes on without, so that a host function that blocks in a call or in a start stops
+// nobody's upkeep.
+func (r *Runtime) turn(long bool) (end func()) {
+	inTurn := take(r.upkeep, upkeepWait)
+	token := func() {}
+	if long {
+		token = r.upkeepToken()
 	}
-	late := time.NewTimer(upkeepWait)
-	defer late.Stop()
-	select {
-	case r.upkeep <- struct{}{}:
-		return r.endTurn
-	case <-late.C:
-		return func() {}
+	return func() {
+		token()
+		if inTurn {
+			<-r.upkeep
+		}
 	}
 }
 
-func (r *Runtime) endTurn() { <-r.upkeep }
+// upkeepToken takes a token of the lane. What it returns gives the token back, unless
+// that took so long that it is back already: then a host function blocks.
+func (r *Runtime) upkeepToken() (giveBack func()) {
+	if !take(r.lane, laneWaits*r.cfg.Wait) {
+		return func() {}
+	}
+	var back atomic.Bool
+	give := func() {
+		if back.CompareAndSwap(false, true) {
+			<-r.lane
+		}
+	}
+	late := time.AfterFunc(upkeepWait, give)
+	return func() {
+		late.Stop()
+		give()
+	}
+}
+
+// took notes what a start or a kvrt_idle took.
+func (g *guest) took(fuel uint64) {
+	if fuel >= g.runtime.cfg.HeavyFuel && !g.long.Load() {
+		g.long.Store(true)
+	}
+}
+
+// take sends into a channel that counts who is somewhere, for a while.
+func take(c chan struct{}, wait time.Duration) bool {
+	select {
+	case c <- struct{}{}:
+		return true
+	default:
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case c <- struct{}{}:
+		return true
+	case <-late.C:
+		return false
+	}
+}
 
 // turn waits until the pool has rested, and for its turn. It is false, and there is
 // none, when the pool is drained meanwhile.
-func (p *pool) turn() (end func(), ok bool) {
+func (p *pool) turn(long bool) (end func(), ok bool) {
 	for {
 		if left := p.restLeft(); left > 0 {
 			late := time.NewTimer(left)
@@ -54,7 +100,7 @@ func (p *pool) turn() (end func(), ok bool) {
 				return nil, false
 			}
 		}
-		end := p.guest.runtime.turn()
+		end := p.guest.runtime.turn(long)
 		if p.draining.Load() {
 			end()
 			return nil, false

@@ -79,19 +79,67 @@ func TestTurns(t *testing.T) {
 	p, _ := newFakePool(t, 1)
 	r := p.guest.runtime
 	for range cap(r.upkeep) {
-		r.turn()
+		r.turn(false)
 	}
 	begun := time.Now()
-	r.turn()()
+	r.turn(false)()
 	if took := time.Since(begun); took < upkeepWait {
 		t.Errorf("one too many after %v", took)
 	}
 	for range cap(r.upkeep) {
-		r.endTurn()
+		<-r.upkeep
 	}
 	p.drain()
 	<-p.closed
 	if err := r.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLongTurns: upkeep that may be long takes a token of the lane of heavy calls; it goes
+// on without one when there is none in time, and a token does not stay with upkeep that
+// blocks. Short upkeep takes none.
+func TestLongTurns(t *testing.T) {
+	p := newLanePool(t, 1, 1)
+	r := p.guest.runtime
+	lane := func() int { return len(r.lane) }
+	r.turn(false)()
+	end := r.turn(true)
+	if lane() != 1 {
+		t.Fatal("long upkeep takes no token")
+	}
+	for lane() != 0 { // the upkeep seems to block
+		time.Sleep(time.Millisecond)
+	}
+	if !p.spend(defaultHeavyFuel, nothing) || !p.spend(1, func() {
+		end() // and gives nothing back twice
+		if lane() != 1 {
+			t.Error("another's token was given back")
+		}
+		r.turn(true)() // no token is free, in time
+		if lane() != 1 {
+			t.Error("upkeep without a token gave one back")
+		}
+	}) {
+		t.Error("no token beside upkeep that blocks")
+	}
+	if lane() != 0 || len(r.upkeep) != 0 {
+		t.Errorf("%d tokens and %d turns were not given back", lane(), len(r.upkeep))
+	}
+}
+
+// TestLongGuests: a guest whose start took much counts as one with long upkeep.
+func TestLongGuests(t *testing.T) {
+	p, m := newFakePool(t, 1)
+	if p.guest.long.Load() {
+		t.Error("short starts make a guest long")
+	}
+	m.takes.Store(defaultHeavyFuel)
+	s, _ := p.acquire(0, time.Minute)
+	p.replace(s)
+	for !p.guest.long.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	p.drain()
+	<-p.closed
 }

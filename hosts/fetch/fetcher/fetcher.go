@@ -26,6 +26,8 @@ type Fetcher struct {
 	closed  bool
 	flights map[key]flight
 	routes  map[string]*route
+	brought map[string]*Brought
+	others  Brought
 	work    sync.WaitGroup
 
 	queries, operations, coalesced, busy, incomplete atomic.Uint64
@@ -60,7 +62,7 @@ func New(cfg Config) *Fetcher {
 	cfg.setDefaults()
 	f := &Fetcher{
 		cfg: cfg, peers: newBudgets(cfg.MaxPeerBytes), tenants: newBudgets(cfg.MaxTenantBytes),
-		flights: make(map[key]flight), routes: make(map[string]*route),
+		flights: make(map[key]flight), routes: make(map[string]*route), brought: make(map[string]*Brought),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
@@ -205,6 +207,7 @@ type route struct {
 	client *peer.Client
 	users  int    // operations
 	used   uint64 // by number of operations, to find the one that was used longest ago
+	history
 }
 
 // reach finds the client of a source and counts its use.

@@ -243,7 +243,7 @@ func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, sh
 		req := &peer.Request{Namespace: []byte(namespace), Hashes: own.hashes, BlockBytes: r.BlockBytes, MaxBytes: int64(len(own.hashes)) * size}
 		go func() {
 			defer f.work.Done()
-			f.run(own, route, to, req)
+			f.run(own, route, from, to, req)
 			f.leave(route)
 			give(len(own.hashes))
 			f.land(own, namespace)
@@ -256,7 +256,7 @@ func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, sh
 }
 
 // run pulls until everything is here or no more comes.
-func (f *Fetcher) run(op *operation, route *route, to news, req *peer.Request) {
+func (f *Fetcher) run(op *operation, route *route, from string, to news, req *peer.Request) {
 	ctx, cancel := context.WithTimeout(f.ctx, f.cfg.OpTimeout)
 	defer cancel()
 	blocks := 0
@@ -270,6 +270,7 @@ func (f *Fetcher) run(op *operation, route *route, to news, req *peer.Request) {
 		}
 		var res peer.Result
 		res, op.err = route.client.Pull(ctx, &part, op.status[at:])
+		f.note(from, route, &res, op.err)
 		at += res.Blocks
 		blocks += res.Blocks
 		op.bytes += res.Bytes

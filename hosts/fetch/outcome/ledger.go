@@ -99,7 +99,13 @@ type Stats struct {
 	Overrun uint64
 	// Dropped are outcomes that subscribers were too slow for, all together.
 	Dropped uint64
+	// FailedBy and PartialBy are Failed and Partial by reason; a larger code than the last
+	// counts as reason 0, which has no others.
+	FailedBy, PartialBy [NumReasons]uint64
 }
+
+// NumReasons bounds the reason codes that are counted apart.
+const NumReasons = 32
 
 // NewLedger makes an empty ledger.
 func NewLedger(cfg Config) *Ledger {
@@ -283,6 +289,15 @@ func (l *Ledger) end(at int32, s State, why abi.Reason, now int64) {
 	l.drop(at)
 	l.stats.Open--
 	*l.stats.of(s)++
+	if why >= NumReasons {
+		why = abi.ReasonNone
+	}
+	switch s {
+	case Failed:
+		l.stats.FailedBy[why]++
+	case Partial:
+		l.stats.PartialBy[why]++
+	}
 	l.publish(r)
 }
 

@@ -63,6 +63,11 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	id := request(0)
+	l.Accept(id, nil, 0, 5)
+	l.Fail(id, 1000) // a code that this version does not know
+	if st := l.Stats(); st.FailedBy != [NumReasons]uint64{abi.ReasonNone: 1, abi.ReasonUnavailable: 1} || st.PartialBy != [NumReasons]uint64{abi.ReasonUnavailable: 1} {
+		t.Errorf("by reason: %+v", st)
+	}
 	l.Accept(id, []byte("first"), 0, 5)
 	l.Accept(id, []byte("second"), 0, 5)
 	l.Complete(id)
@@ -208,6 +213,7 @@ func TestModel(t *testing.T) {
 		for _, m := range all {
 			*want.of(m.state)++
 		}
+		want.FailedBy[abi.ReasonUnavailable], want.PartialBy[abi.ReasonUnavailable] = want.Failed, want.Partial
 		got := l.Stats()
 		got.Overrun = 0
 		if got != want || sum(got) != got.Accepted {

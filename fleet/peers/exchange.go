@@ -58,6 +58,7 @@ type Exchange struct {
 	cfg       Config
 	ahead     *ahead
 	server    *peer.Server
+	readers   *readers
 	addresses []string
 	serving   sync.WaitGroup
 }
@@ -79,11 +80,12 @@ func New(cfg Config) (*Exchange, error) {
 		open = append(open, l)
 		x.addresses = append(x.addresses, l.Address())
 	}
-	server := cfg.Server
-	server.Source, server.Auth, server.Incarnation = blocks, cfg.Auth, incarnation
 	if cfg.Auth == nil {
-		server.Auth = peer.Rules(nil)
+		cfg.Auth = peer.Rules(nil)
 	}
+	x.readers = newReaders(cfg.Auth)
+	server := cfg.Server
+	server.Source, server.Auth, server.Incarnation = blocks, x.readers, incarnation
 	x.server = peer.NewServer(server)
 	for _, l := range open {
 		x.serving.Go(func() { x.server.Serve(l) }) // its error is that of Close

@@ -179,8 +179,14 @@ func TestExchange(t *testing.T) {
 			}
 		})
 	}
-	if st, _, _ := from.Stats(); st.Blocks != 16 || st.Denied != 1 {
+	st, _, _ := from.Stats()
+	if st.Blocks != 16 || st.Denied != 1 {
 		t.Errorf("%+v", st)
+	}
+	readers := from.Readers()
+	if len(readers) != 3 || readers[0].Peer != own || readers[0].Denied != 0 || readers[1].Peer.Name != "target" || readers[1].Denied != 1 || !readers[2].Others ||
+		readers[0].Requests+readers[1].Requests != st.Requests {
+		t.Errorf("%+v, of %d requests", readers, st.Requests)
 	}
 }
 

@@ -239,21 +239,6 @@ type Store struct {
 	HugePages  bool   // where the machine has some
 }
 
-// GPU configures the device.
-type GPU struct {
-	Device Device
-}
-
-// Device names a device; empty: not set.
-type Device string
-
-// Devices.
-const (
-	DeviceAuto    Device = "auto"
-	DeviceHostMem Device = "hostmem"
-	DeviceCUDA    Device = "cuda"
-)
-
 // Lineage bounds the lineage index of each namespace; 0: the index's own default.
 type Lineage struct {
 	MaxSessions int

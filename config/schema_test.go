@@ -139,7 +139,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		"kv_hint_policy: x", "kv_hint_policy: {}", "kv_hint_policy: [{parameters: {}}]", "kv_hint_policy: {type: ''}", "kv_hint_policy: {type: a, name: ''}", "kv_hint_policy: {type: a, partition: {engine: x}}",
 		"formulate: {kv_fetch: two}", "formulate: {kv_retain: blocks}", "formulate: {partitions: {}}", "formulate: {partitions: [{model: m}]}", "formulate: {partitions: [{supplies: [sessions]}]}",
 		"fetch: []", "fetch: {x: 1}", "fetch: {allowed_sources: ['']}", "fetch: {allowed_sources: x}", "fetch: {ttl: 10}", "fetch: {max_entries: 0}", "fetch: {max_hashes: 1.5}", "fetch: {tombstone_ttl: x}",
-		"store: {capacity: x}", "store: {capacity: 0}", "store: {block_bytes: [100]}", "store: {checksum: 1}", "store: {x: 1}", "gpu: {device: x}", "gpu: {x: 1}",
+		"store: {capacity: x}", "store: {capacity: 0}", "store: {block_bytes: [100]}", "store: {checksum: 1}", "store: {x: 1}", "gpu: {device: x}", "gpu: {x: 1}", "gpu: {capacity: 0}", "gpu: {block_bytes: 100}", "gpu: {after_fetch: 1}", "gpu: {prefetch_timeout: 5}",
 		"workers: {}", "workers: [{}]", "workers: [{id: -1}]", "workers: [{id: 1.5}]", "workers: [{id: ''}]", "workers: [{id: 1, type: x}]", "workers: [{id: 1, block_size: 0}]",
 		"workers: [{id: 1, capabilities: x}]", "workers: [{id: 1, ranks: [{dp_rank: -1}]}]", "workers: [{id: 1, ranks: [{dp_rank: 0, source: host}]}]",
 		"request_hints: drop", "forward_unknown: strip", "listen: {socket: 5}", "listen: {socket: ''}", "listen: {admin: x}", "listen: {admin: ':1'}", "listen: {admin_insecure: 1}", "listen: {http: ''}", "lineage: {max_nodes: 0}", "lineage: {nodes: 1}", "workers: [{id: 1, namespace: ''}]",

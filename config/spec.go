@@ -34,11 +34,8 @@ func spec() object[Config] {
 			func(c *Config) *Fetch { return &c.Fetch }, fetch()),
 		key("store", "The block store.",
 			func(c *Config) *Store { return &c.Store }, blockStore()),
-		key("gpu", "The device that the memory of the block store is registered with, so that it can be copied to and from.",
-			func(c *Config) *GPU { return &c.GPU }, object[GPU]{fields: []field[GPU]{
-				opt("device", "hostmem, the default, is host memory. cuda is a GPU, and the daemon does not start without one; it takes a program that was built with cgo. auto takes a GPU where there is one, else host memory, and kvrt status tells which.",
-					func(g *GPU) *Device { return &g.Device }, oneOf("device", DeviceAuto, DeviceHostMem, DeviceCUDA)),
-			}}),
+		key("gpu", "The device: what it is, and which blocks are kept there.",
+			func(c *Config) *GPU { return &c.GPU }, device()),
 		opt("peers", "Blocks to and from other kvrts, as kv.fetch hints ask for it. Without the key nothing is served and nothing fetched. It needs store.capacity.",
 			func(c *Config) **Peers { return &c.Peers }, perhaps[Peers]{peers()}),
 		key("workers", "The workers of the fleet: policies can ask for them, what they can execute bounds what policies may add, and the daemon follows their KV events.",
@@ -81,6 +78,9 @@ func spec() object[Config] {
 		check: func(r *reader, n *node, at *path, c *Config) {
 			if v := n.child("peers"); v != nil && c.Store.Capacity == 0 {
 				r.add(v.line, v.col, at.under("peers"), "needs a block store: set store.capacity")
+			}
+			if v := n.child("gpu"); v != nil {
+				c.GPU.check(r, v, at.under("gpu"), c)
 			}
 		},
 	}

@@ -165,8 +165,8 @@ func (d *daemon) server() (*server.Server, error) {
 		sc.Blocks, sc.Requests = b, d.blocks.Requests()
 	}
 	if d.peers != nil {
-		sc.Dispatched = d.peers
-		sc.Fetcher, sc.Outcomes = d.peers.Fetcher, d.peers.Outcomes
+		sc.Dispatched, sc.Exchange = d.peers, shownExchange{d.peers}
+		sc.Fetcher, sc.Outcomes = d.fetcher(), d.peers.Outcomes
 	}
 	sc.Device, sc.DeviceChoice = d.device, d.device.why
 	if d.file != "" {
@@ -256,11 +256,8 @@ func (d *daemon) stop(srv *server.Server, drain time.Duration) error {
 		d.log.Warn("stopped with calls in flight", "error", err)
 	}
 	d.closePeers() // which gives back what it holds of the block store
-	if err := closeBlocks(d.blocks); err != nil {
+	if err := d.closeMemory(ctx); err != nil {
 		d.log.Warn("stopped with blocks in use", "error", err)
-	}
-	if err := d.device.Close(ctx); err != nil {
-		d.log.Warn("stopped with copies in flight", "error", err)
 	}
 	d.log.Info("stopped")
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/clock"
 	"github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/hosts/gpu/tier"
 	"github.com/kvrt/kvrt/hosts/log"
 	"github.com/kvrt/kvrt/hosts/session"
 	"github.com/kvrt/kvrt/hosts/store"
@@ -41,17 +42,18 @@ type subsystems struct {
 	sessions *session.Set
 	workers  *worker.Catalogue
 	blocks   *store.Host
+	onDevice *tier.Host
 }
 
 // nothingKept are subsystems that are empty: every index is off, no worker is known, and
 // there is no block store.
 func nothingKept() subsystems {
-	return subsystems{sessions: &session.Set{}, workers: worker.New(worker.Config{}), blocks: store.NewHost(nil, nil, nil)}
+	return subsystems{sessions: &session.Set{}, workers: worker.New(worker.Config{}), blocks: store.NewHost(nil, nil, nil), onDevice: tier.NewHost(nil, nil)}
 }
 
 // modules are the capabilities that this program offers.
 func (s subsystems) modules() []runtime.HostModule {
-	return []runtime.HostModule{s.fetch, session.NewHost(s.sessions, sessionScope), worker.NewHost(s.workers), s.blocks, log.Module{}, clock.Module{}, wasi.Module{}}
+	return []runtime.HostModule{s.fetch, session.NewHost(s.sessions, sessionScope), worker.NewHost(s.workers), s.blocks, s.onDevice, log.Module{}, clock.Module{}, wasi.Module{}}
 }
 
 // sessionScope: a policy asks about the sessions of its request's tenant and namespace.
@@ -114,13 +116,16 @@ func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sta
 		return nil, err
 	}
 	if s.blocks, err = newBlocks(cfg, s.device); err != nil {
-		return nil, errors.Join(err, s.device.Close(ctx))
+		return nil, errors.Join(err, s.closeMemory(ctx))
+	}
+	if s.onDevice, err = newTier(cfg, s.device, s.blocks); err != nil {
+		return nil, errors.Join(err, s.closeMemory(ctx))
 	}
 	if err := s.build(ctx, cfg); err != nil {
-		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
+		return nil, errors.Join(err, s.closeMemory(ctx))
 	}
 	if s.peers, s.trust, err = newExchange(cfg, s.store, s.blocks.Store()); err != nil {
-		return nil, errors.Join(err, closeBlocks(s.blocks), s.device.Close(ctx))
+		return nil, errors.Join(err, s.closeMemory(ctx))
 	}
 	i := s.device.Info()
 	log.Info("device", "driver", i.Driver, "name", i.Name, "detail", i.Detail, "choice", s.device.why)

@@ -17,6 +17,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
 	{"kvevents/...", "abi hint hosts/session own", "ingest feeds the lineage index through its update interface, in the words of abi and hint, and needs nothing else"},
 	{"fleet/peers/...", "abi hint hosts/fetch/... hosts/store own", "hints, blocks and peers together: what the daemon runs, and what an embedder may run"},
+	{"fleet/staging/...", "abi hint hosts/fetch/... hosts/gpu/... own", "blocks of peers and a device together"},
 	{"fleet/...", "abi hint hosts/session hosts/worker kvevents own", "workers, feeds and lineage together: what the daemon runs, and what an embedder may run"},
 	{"config/...", "abi hint runtime runtime/admit hosts/... kvevents own", "configuration fills the Config structs of those below and chooses no engine"},
 	{"server/...", "abi hint runtime runtime/admit hosts/... kvevents fleet config own", "the daemon runs what it is handed; cmd chooses the engine and the guests"},

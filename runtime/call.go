@@ -23,6 +23,7 @@ type Call struct {
 	message  []byte           // id of the envelope whose action is judged
 	action   int              // its index there; -1: none is judged
 	effect   Effect
+	spent    Effect     // the last one that is over
 	reason   abi.Reason // of the host function that refused last
 	detail   string
 	fatal    error
@@ -152,6 +153,16 @@ func (c *Call) Defer(e Effect) bool {
 	}
 	c.effect = e
 	return true
+}
+
+// Reuse is the effect that was the last to be committed or dropped on the same instance:
+// whoever made it may use its memory again. It is nil where there was none, and while the
+// call has an effect.
+func (c *Call) Reuse() Effect {
+	if c.effect != nil {
+		return nil
+	}
+	return c.spent
 }
 
 // Refuse remembers why a host function refuses and returns the negated reason, which
@@ -298,6 +309,7 @@ func (c *Call) commit() (reason abi.Reason, detail string) {
 	if e := c.effect; e != nil {
 		c.effect = nil
 		reason, detail = e.Commit()
+		c.spent = e
 	}
 	c.settle()
 	return reason, detail
@@ -309,6 +321,7 @@ func (c *Call) drop() {
 	if e := c.effect; e != nil {
 		c.effect = nil
 		e.Drop()
+		c.spent = e
 	}
 	c.settle()
 }

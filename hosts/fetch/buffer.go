@@ -30,17 +30,20 @@ func newSlots(class int) *buf[uint32] {
 // and of one class a quarter of that or one buffer; what does not fit is left to the
 // collector.
 type pool[T byte | uint32] struct {
-	free  [numClasses]*buf[T]
-	kept  [numClasses]int
-	bytes int
-	limit int
+	bytes   int
+	limit   int
+	classes [numClasses]struct {
+		free *buf[T]
+		kept int
+	}
 }
 
 func (p *pool[T]) take(class int) *buf[T] {
-	b := p.free[class]
+	c := &p.classes[class]
+	b := c.free
 	if b != nil {
-		p.free[class], b.next = b.next, nil
-		p.kept[class]--
+		c.free, b.next = b.next, nil
+		c.kept--
 		p.bytes -= sizeOf(class)
 	}
 	return b
@@ -54,11 +57,11 @@ func (p *pool[T]) put(b *buf[T]) {
 		b.detached = true
 		return
 	}
-	size := sizeOf(b.class)
-	if p.bytes+size > p.limit || p.kept[b.class] > 0 && (p.kept[b.class]+1)*size > p.limit/4 {
+	size, c := sizeOf(b.class), &p.classes[b.class]
+	if p.bytes+size > p.limit || c.kept > 0 && (c.kept+1)*size > p.limit/4 {
 		return
 	}
-	b.next, p.free[b.class] = p.free[b.class], b
-	p.kept[b.class]++
+	b.next, c.free = c.free, b
+	c.kept++
 	p.bytes += size
 }

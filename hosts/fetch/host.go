@@ -101,8 +101,22 @@ func (h *Host) prepare(c *runtime.Call, mem []byte, source, sourceLen, hashes, c
 			return c.Refuse(abi.ReasonSourceNotAllowed, err.Error())
 		}
 	}
-	p, reason, detail := h.store.Prepare(c.Identity(), src, blocks, flags&abi.FetchFlagNoRetain != 0)
+	id := c.Identity()
+	p, reason, detail := h.store.prepareSubmit(h.own(c), &id, src, blocks, flags&abi.FetchFlagNoRetain != 0)
 	return handOver(c, p, reason, detail)
+}
+
+// own is the Pending that belongs to the guest's instance from its second effect on; nil
+// before that, and where the call has an effect already.
+func (h *Host) own(c *runtime.Call) *Pending {
+	last, _ := c.Reuse().(*Pending)
+	if last == nil || last.store != h.store {
+		return nil
+	}
+	if !last.own {
+		return h.store.newOwn()
+	}
+	return last
 }
 
 // handOver leaves an effect to the call, or the refusal of one. What takes place does so
@@ -120,7 +134,8 @@ func handOver(c *runtime.Call, p *Pending, reason abi.Reason, detail string) int
 }
 
 func (h *Host) discard(c *runtime.Call, _ []byte, stack []uint64) {
-	p, reason, detail := h.store.PrepareDiscard(c.Identity())
+	id := c.Identity()
+	p, reason, detail := h.store.prepareEnd(h.own(c), &id, discarded)
 	stack[0] = i32(handOver(c, p, reason, detail))
 }
 
@@ -130,7 +145,8 @@ func (h *Host) finish(c *runtime.Call, _ []byte, stack []uint64) {
 		stack[0] = i32(c.Refuse(abi.ReasonInvalidPayload, "kvrt_fetch.finish takes 0 (ok) or 1 (aborted)"))
 		return
 	}
-	p, reason, detail := h.store.PrepareFinish(c.Identity(), how == 1)
+	id := c.Identity()
+	p, reason, detail := h.store.prepareEnd(h.own(c), &id, finishState(how == 1))
 	stack[0] = i32(handOver(c, p, reason, detail))
 }
 

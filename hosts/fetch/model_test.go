@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,13 @@ func TestModel(t *testing.T) {
 			commit func() abi.Reason // of the model
 		}
 		var wait []waiting
+		own := s.newOwn()
+		mayOwn := func(t *rapid.T) *Pending {
+			if rapid.Bool().Draw(t, "own") && !slices.ContainsFunc(wait, func(w waiting) bool { return w.p == own }) {
+				return own
+			}
+			return nil
+		}
 
 		genID := rapid.Custom(func(t *rapid.T) hint.Identity {
 			return hint.Identity{
@@ -150,7 +158,7 @@ func TestModel(t *testing.T) {
 				id := genID.Draw(t, "id")
 				src := rapid.SampledFrom([]string{"", "tcp://a:1", "tcp://b:1"}).Draw(t, "source")
 				hashes := rapid.SliceOfN(rapid.Uint64Range(0, 9), 1, 42).Draw(t, "hashes")
-				p, reason, _ := s.Prepare(id, source(src), hashBytes(hashes...), false)
+				p, reason, _ := s.prepareSubmit(mayOwn(t), &id, source(src), hashBytes(hashes...), false)
 				if want := len(hashes) > m.cfg.MaxHashes; (p == nil) != want || p == nil && reason != abi.ReasonLimitExceeded {
 					t.Fatalf("Prepare: %v, %d hashes", reason, len(hashes))
 				}
@@ -160,7 +168,7 @@ func TestModel(t *testing.T) {
 			},
 			"end late": func(t *rapid.T) {
 				id := genID.Draw(t, "id")
-				p, reason, detail := s.PrepareFinish(id, rapid.Bool().Draw(t, "aborted"))
+				p, reason, detail := s.prepareEnd(mayOwn(t), &id, finishState(rapid.Bool().Draw(t, "aborted")))
 				if rapid.Bool().Draw(t, "discard") && p != nil {
 					p.Drop()
 					p, reason, detail = s.PrepareDiscard(id)

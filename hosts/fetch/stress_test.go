@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -107,15 +109,15 @@ func testStress(t *testing.T, requests int, cfg Config) {
 		t.Errorf("left over: %+v", st)
 	}
 	for i := range s.shards {
-		for b := range s.shards[i].hashes.free {
+		for b := range s.shards[i].hashes.classes {
 			n := 0
-			for f := s.shards[i].hashes.free[b]; f != nil; f = f.next {
+			for f := s.shards[i].hashes.classes[b].free; f != nil; f = f.next {
 				if n++; f.pins != 0 || f.detached {
 					t.Error("a pinned buffer is free")
 				}
 			}
-			if n != s.shards[i].hashes.kept[b] {
-				t.Errorf("%d free buffers of class %d, counted as %d", n, b, s.shards[i].hashes.kept[b])
+			if n != s.shards[i].hashes.classes[b].kept {
+				t.Errorf("%d free buffers of class %d, counted as %d", n, b, s.shards[i].hashes.classes[b].kept)
 			}
 		}
 	}
@@ -134,7 +136,7 @@ func testFirstQuery(t *testing.T, lookers int) {
 	id, hashes := request("r"), manyHashes(100_000)
 	hash, sh := s.locate(&id)
 	free := func(b *buf[byte]) bool {
-		for f := sh.hashes.free[b.class]; f != nil; f = f.next {
+		for f := sh.hashes.classes[b.class].free; f != nil; f = f.next {
 			if f == b {
 				return true
 			}
@@ -200,4 +202,64 @@ func testFirstQuery(t *testing.T, lookers int) {
 	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What lies where in a shard is a matter of cache lines.
+func TestShardLayout(t *testing.T) {
+	var sh shard
+	if unsafe.Offsetof(sh.hints) != 64 || unsafe.Offsetof(sh.stats) != 128 || unsafe.Offsetof(sh.free) != 192 || unsafe.Sizeof(sh)%64 != 0 {
+		t.Error(unsafe.Offsetof(sh.hints), unsafe.Offsetof(sh.stats), unsafe.Offsetof(sh.free), unsafe.Sizeof(sh))
+	}
+}
+
+// TestOwn: a hint of the size of the last one is prepared without its shard, and the
+// buffers go round.
+func TestOwn(t *testing.T) {
+	s := New(Config{Shards: 1})
+	own, n := s.newOwn(), uint64(0)
+	submit := func(id string, hashes int) {
+		t.Helper()
+		r, want := request(id), []uint64{}
+		for range hashes {
+			n++
+			want = append(want, n)
+		}
+		p, reason, detail := s.prepareSubmit(own, &r, Source{}, hashBytes(want...), false)
+		if p != own {
+			t.Fatal(reason, detail)
+		}
+		if reason, detail := p.Commit(); reason != abi.ReasonNone {
+			t.Fatal(reason, detail)
+		}
+		if got := s.AppendHashes(nil, r); !slices.Equal(got, want) {
+			t.Fatal(got, want)
+		}
+	}
+	submit("a", 1)
+	submit("a", 2) // its first buffer comes back
+	r := request("a")
+	s.shards[0].mu.Lock()
+	p, _, _ := s.prepareSubmit(own, &r, Source{}, hashBytes(7), false)
+	s.shards[0].mu.Unlock()
+	if p != own || s.Stats().Prepared != 0 {
+		t.Fatal(p, s.Stats())
+	}
+	p.Drop()
+	submit("b", 8)
+	submit("b", 9) // another size
+	submit("a", 5000)
+	if own.spare != nil && own.spare.class > spareClass {
+		t.Fatal("a large buffer is kept")
+	}
+	submit("a", 5001)
+	p, _, _ = s.prepareEnd(own, &r, finished)
+	if reason, detail := p.Commit(); reason != abi.ReasonNone || p != own || s.Stats().Finished != 1 || s.Stats().Prepared != 0 {
+		t.Fatal(reason, detail, s.Stats())
+	}
+	defer func() {
+		if _, ok := recover().(*Fault); !ok {
+			t.Error("a second Commit did not panic")
+		}
+	}()
+	own.Commit()
 }

@@ -26,13 +26,23 @@ type Pending struct {
 	now      int64 // when the commit takes place; 0: when it is made
 	source   Source
 	hashes   *buf[byte] // nil when there is nothing to store
+	own      bool       // fixed
+	spare    *buf[byte] // of one that is own: for the next hint
 	next     *Pending   // on the free list
 }
+
+// spareClass is the largest class of a buffer in reserve, 4 KiB: 512 hashes.
+const spareClass = 6
 
 // Prepare checks a submit and copies what it needs: the strings of id and hashes
 // (little-endian u64, duplicates allowed) may be views of reused memory. It changes
 // nothing that another call can see. On refusal the Pending is nil.
 func (s *Store) Prepare(id hint.Identity, src Source, hashes []byte, noRetain bool) (*Pending, abi.Reason, string) {
+	return s.prepareSubmit(nil, &id, src, hashes, noRetain)
+}
+
+// prepareSubmit is Prepare into a Pending of the caller's own, if that is not nil.
+func (s *Store) prepareSubmit(own *Pending, id *hint.Identity, src Source, hashes []byte, noRetain bool) (*Pending, abi.Reason, string) {
 	count := len(hashes) / 8
 	switch {
 	case count == 0 || len(hashes)%8 != 0:
@@ -46,9 +56,9 @@ func (s *Store) Prepare(id hint.Identity, src Source, hashes []byte, noRetain bo
 		return s.refuse("engine and request id have %d bytes, and may have %d", len(id.Engine)+len(id.RequestID), s.cfg.MaxIDBytes)
 	}
 	if id.RequestID == "" {
-		return s.prepare(&id, live, -1)
+		return s.prepare(own, id, live, -1)
 	}
-	p, reason, detail := s.prepare(&id, live, classOf(count))
+	p, reason, detail := s.prepare(own, id, live, classOf(count))
 	if p != nil {
 		copy(p.hashes.data, hashes)
 		p.count, p.source, p.noRetain = uint32(count), src, noRetain
@@ -58,53 +68,75 @@ func (s *Store) Prepare(id hint.Identity, src Source, hashes []byte, noRetain bo
 
 // PrepareDiscard is [Store.Discard] in two halves.
 func (s *Store) PrepareDiscard(id hint.Identity) (*Pending, abi.Reason, string) {
-	return s.prepareEnd(&id, discarded)
+	return s.prepareEnd(nil, &id, discarded)
 }
 
 // PrepareFinish is [Store.Finish] in two halves.
 func (s *Store) PrepareFinish(id hint.Identity, wasAborted bool) (*Pending, abi.Reason, string) {
-	return s.prepareEnd(&id, finishState(wasAborted))
+	return s.prepareEnd(nil, &id, finishState(wasAborted))
 }
 
-func (s *Store) prepareEnd(id *hint.Identity, op state) (*Pending, abi.Reason, string) {
+func (s *Store) prepareEnd(own *Pending, id *hint.Identity, op state) (*Pending, abi.Reason, string) {
 	if !s.fits(id) {
 		id = &hint.Identity{} // nothing can be there
 	}
-	return s.prepare(id, op, -1)
+	return s.prepare(own, id, op, -1)
 }
 
 // prepare takes a Pending, with a buffer of the class unless that is negative.
-func (s *Store) prepare(id *hint.Identity, op state, class int) (*Pending, abi.Reason, string) {
+func (s *Store) prepare(own *Pending, id *hint.Identity, op state, class int) (*Pending, abi.Reason, string) {
+	hash, sh := s.locate(id)
+	p := own
+	if own == nil || class >= 0 && (own.spare == nil || own.spare.class != class) {
+		var reason abi.Reason
+		var detail string
+		if p, reason, detail = s.take(sh, own, class); p == nil {
+			return nil, reason, detail
+		}
+	} else if p.size = 0; class >= 0 {
+		p.hashes, p.spare = p.spare, nil
+	}
+	p.ready = true
+	p.shard, p.hash, p.op, p.now = sh, hash, op, 0
+	p.key = append(append(p.key[:0], id.Engine...), id.RequestID...)
+	p.id.Engine, p.id.RequestID = view(p.key[:len(id.Engine)]), view(p.key[len(id.Engine):])
+	p.id.DPRank, p.id.Attempt, p.id.Leg = id.DPRank, id.Attempt, id.Leg
+	return p, abi.ReasonNone, ""
+}
+
+// take is prepare's part under the shard's lock.
+func (s *Store) take(sh *shard, p *Pending, class int) (*Pending, abi.Reason, string) {
 	size := pendingOverhead
 	if class >= 0 {
 		size += sizeOf(class)
 	}
-	hash, sh := s.locate(id)
 	sh.mu.Lock()
 	if sh.prepared+size > s.preparedLimit {
 		sh.mu.Unlock()
 		return s.refuse("fetch hints that wait for the verdict on their actions take more than %d bytes", s.preparedLimit)
 	}
 	sh.prepared += size
-	p := sh.takePending()
 	if p == nil {
-		p = &Pending{store: s, shard: sh, key: make([]byte, 0, 64)}
+		if p = sh.takePending(); p == nil {
+			p = &Pending{store: s, key: make([]byte, 0, 64)}
+		}
 	}
-	p.ready = true
-	var b *buf[byte]
+	p.size = size
+	sh.hashes.put(p.spare) // of another size
+	p.spare = nil
 	if class >= 0 {
-		b = sh.hashes.take(class)
+		p.hashes = sh.hashes.take(class)
 	}
 	sh.mu.Unlock()
-
-	if b == nil && class >= 0 {
-		b = newHashes(class)
+	if class >= 0 && p.hashes == nil {
+		p.hashes = newHashes(class)
 	}
-	p.hash, p.op, p.size, p.now, p.hashes = hash, op, size, 0, b
-	p.key = append(append(p.key[:0], id.Engine...), id.RequestID...)
-	p.id.Engine, p.id.RequestID = view(p.key[:len(id.Engine)]), view(p.key[len(id.Engine):])
-	p.id.DPRank, p.id.Attempt, p.id.Leg = id.DPRank, id.Attempt, id.Leg
 	return p, abi.ReasonNone, ""
+}
+
+// newOwn makes a Pending for a caller who keeps it.
+func (s *Store) newOwn() *Pending {
+	return &Pending{store: s, key: make([]byte, 0, 64), own: true}
 }
 
 // view is b as a string, without a copy: b must not change while the string is used.
@@ -215,6 +247,9 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 		e = sh.takeEntry()
 		e.hash, e.since, e.body = p.hash, now, sh.takeBody()
 		e.setKey(&p.id)
+		if p.own && p.hashes.class <= spareClass {
+			p.spare = sh.hashes.take(p.hashes.class)
+		}
 		e.source = p.source
 		sh.insert(e)
 		sh.hints.push(e)
@@ -231,7 +266,7 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 		if !s.resize(sh, e.size(), sizeOf(p.hashes.class)) {
 			return abi.ReasonLimitExceeded, storeFull
 		}
-		sh.hashes.put(e.hashes)
+		sh.recycle(p, e.hashes)
 		sh.sets.put(e.set)
 		e.set, e.distinct = nil, 0
 		sh.stats.replaced++
@@ -248,7 +283,9 @@ func (s *Store) resize(sh *shard, from, to int) bool {
 	if to > from {
 		return s.bytes.take(&sh.bytes, int64(to-from))
 	}
-	s.bytes.give(&sh.bytes, int64(from-to))
+	if to < from {
+		s.bytes.give(&sh.bytes, int64(from-to))
+	}
 	return true
 }
 
@@ -281,11 +318,23 @@ func (sh *shard) takePending() *Pending {
 }
 
 func (sh *shard) putPending(p *Pending) {
-	sh.prepared -= p.size
-	sh.hashes.put(p.hashes)
+	if p.size > 0 {
+		sh.prepared -= p.size
+	}
+	sh.recycle(p, p.hashes)
 	p.hashes, p.source = nil, Source{}
-	if sh.pendLen < freeEntries {
+	if !p.own && sh.pendLen < freeEntries {
 		p.next, sh.pending = sh.pending, p
 		sh.pendLen++
 	}
+}
+
+// recycle takes a buffer that is of no use any more, in reserve for the next hint of p or
+// for all hints of the shard.
+func (sh *shard) recycle(p *Pending, b *buf[byte]) {
+	if b != nil && p.own && p.spare == nil && b.class <= spareClass && b.pins == 0 {
+		p.spare = b
+		return
+	}
+	sh.hashes.put(b)
 }

@@ -180,6 +180,47 @@ func fails(t *testing.T, r *rig) {
 	}
 }
 
+// after: what the caller has to wait for is handed on, for a device to wait or to refuse.
+func after(t *testing.T, r *rig) {
+	r.open(4)
+	r.blocks.Put(space, 1)
+	kv, err := r.dev.Alloc(gpu.DeviceMemory, 4*Slot, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := r.dev.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := new(gpu.Batch)
+	for i := range uint64(4) {
+		kernel.Add(gpu.Span{Dst: kv, DstOff: (2*i + 1) * 256, Src: kv, SrcOff: 2 * i * 256, Len: 128 + i})
+	}
+	r.FailNext()
+	f, err := q.Submit(kernel, gpu.After{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Wait(patience(t)) == nil {
+		t.Fatal("the batch was to fail")
+	}
+	place := []tier.Place{{Hash: 1, Region: kv, Length: uint64(len(Bytes(space, 1)))}, {Hash: 2, Region: kv, Length: 9}}
+	behind := gpu.After{Fences: []gpu.Fence{f}}
+	if _, err := r.tier.Deliver(patience(t), space, place[:1], behind, nil); !errors.Is(err, gpu.ErrDependency) {
+		t.Errorf("deliver behind what has failed: %v", err)
+	}
+	if res, err := r.tier.Offload(patience(t), space, place[1:], behind, nil); !errors.Is(err, gpu.ErrDependency) || res.Failed != 1 {
+		t.Errorf("offload behind what has failed: %+v, %v", res, err)
+	}
+	where := make([]abi.Residency, 1)
+	if r.blocks.Residency(space, []uint64{2}, where); where[0] != abi.ResidencyAbsent {
+		t.Errorf("a block of a refused batch is %v", where[0])
+	}
+	if err := errors.Join(q.Close(patience(t)), r.dev.Free(patience(t), kv)); err != nil {
+		t.Error(err)
+	}
+}
+
 // lost: everything ends, and what the device may still write to is nobody's.
 func lost(t *testing.T, r *rig) {
 	r.open(8)

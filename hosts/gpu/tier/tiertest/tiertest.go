@@ -35,6 +35,7 @@ func Run(t *testing.T, h gputest.Harness) {
 		{"prefetches that wait", waiting, h.Hold != nil},
 		{"close in flight", closeInFlight, h.Hold != nil},
 		{"a batch that fails", fails, h.FailNext != nil},
+		{"what comes after what has failed", after, h.FailNext != nil},
 		{"a device that is lost", lost, h.Hold != nil && h.Lose != nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

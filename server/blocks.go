@@ -15,12 +15,15 @@ type Blocks interface {
 // BlocksStatus is the block store.
 type BlocksStatus struct {
 	Capacity   uint64       `json:"capacity"` // bytes
+	Used       uint64       `json:"used"`     // bytes of the slots that are not free
+	Blocks     int          `json:"blocks"`   // that can be read
 	Backing    string       `json:"backing"`  // what the memory is
 	Namespaces int          `json:"namespaces"`
 	Claims     int          `json:"claims"`
 	Pools      []PoolStatus `json:"pools"`
 	Hits       uint64       `json:"hits"`
 	Misses     uint64       `json:"misses"`
+	Leases     int          `json:"leases"`    // reservations, pins and transfers too
 	Displaced  uint64       `json:"displaced"` // blocks that yielded to others
 	Evicted    uint64       `json:"evicted"`   // blocks that were evicted because a hint asked
 }
@@ -45,9 +48,11 @@ func blocksStatus(b Blocks) *BlocksStatus {
 	s := b.Stats()
 	st := &BlocksStatus{
 		Capacity: s.Capacity, Backing: s.Backing, Namespaces: s.Namespaces, Claims: s.Claims,
-		Hits: s.Hits, Misses: s.Misses, Displaced: s.Displaced, Evicted: s.Evicted,
+		Leases: s.Tokens, Hits: s.Hits, Misses: s.Misses, Displaced: s.Displaced, Evicted: s.Evicted,
 	}
 	for _, p := range s.Pools {
+		st.Used += p.BlockBytes * uint64(p.Slots-p.Free)
+		st.Blocks += p.Published
 		st.Pools = append(st.Pools, PoolStatus{p.BlockBytes, p.Slots, p.Free, p.Published, p.Pinned, p.Leased, p.Filling, p.Waiting})
 	}
 	return st

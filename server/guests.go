@@ -27,6 +27,7 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 	s.fleetStatus(&st)
 	st.Store = blocksStatus(s.cfg.Blocks)
 	st.Device = s.deviceStatus()
+	s.exchangeStatus(&st)
 	w.Header().Set("ETag", etag(st.Generation))
 	writeJSON(w, http.StatusOK, st)
 }

@@ -45,6 +45,8 @@ type Config struct {
 	// and outcomes are refused.
 	Fetcher  Fetcher
 	Outcomes Outcomes
+	// Exchange is what is shown of peers. Without one there is nothing to show.
+	Exchange Exchange
 	// Fleet is the workers and their KV events. Without one there are none. The server
 	// does not close it.
 	Fleet *fleet.Fleet

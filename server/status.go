@@ -37,6 +37,8 @@ type StatusReport struct {
 	Lineage      []LineageStatus `json:"lineage"` // by namespace; one without feeds has none
 	Store        *BlocksStatus   `json:"store,omitempty"`
 	Device       *DeviceStatus   `json:"device,omitempty"`
+	Peers        *PeersStatus    `json:"peers,omitempty"`
+	Outcomes     *OutcomesStatus `json:"outcomes,omitempty"`
 }
 
 // GuestMemory is what the instances of all guests may come to and what those that are

@@ -20,10 +20,12 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Tell how the daemon is",
 		Long: `status shows whether the daemon takes work, its addresses and generation, what it
-has done, whose KV events it follows and what it knows of their sessions, what became
-of the last reload, and its guests.`,
+has done, the device and the block store, peers with what went to and came from them,
+what became of hints, whose KV events it follows and what it knows of their sessions,
+what became of the last reload, and its guests.`,
 		Example: `  kvrt status
   kvrt status -o json | jq .ready
+  kvrt status -o json | jq '.peers.sources[] | select(.connected | not)'
   kvrt status --admin 127.0.0.1:9641 --timeout 2s`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,17 +60,7 @@ func writeStatus(cmd *cobra.Command, s *server.StatusReport) error {
 	line("connections", "%d", s.Connections)
 	line("guest memory", "%d of %d bytes reserved", s.GuestMemory.Reserved, s.GuestMemory.Budget)
 	writeLane(line, s)
-	if d := s.Device; d != nil {
-		line("device", "%s: %s, %s (%s)", cell(d.Driver), cell(d.Name), cell(d.Detail), cell(d.Choice))
-		if d.Lost {
-			line("device lost", "nothing is copied any more; start the daemon again")
-		}
-	}
-	if b := s.Store; b != nil {
-		for _, p := range b.Pools {
-			line("block store", "blocks of %d bytes: %d published, %d of %d slots free (%s)", p.BlockBytes, p.Published, p.Free, p.Slots, cell(b.Backing))
-		}
-	}
+	writeBlocks(line, s)
 	line("generation", "%d, after %d changes and %d refused", s.Generation, s.Swaps, s.Refused)
 	line("envelopes", "%d, %d of them malformed", s.Dispatches, s.Malformed)
 	line("routing contexts", "%d", s.Formulations)

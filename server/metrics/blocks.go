@@ -11,9 +11,9 @@ import (
 // blockDescs are what is shown of the block store. Pools are the operator's to choose, so
 // their sizes are labels.
 type blockDescs struct {
-	capacity, slots, namespaces, tokens, claims *prometheus.Desc
-	lookups, writes, gone, refused, corrupt     *prometheus.Desc
-	all                                         []*prometheus.Desc
+	capacity, used, slots, namespaces, tokens, claims *prometheus.Desc
+	lookups, writes, gone, refused, corrupt           *prometheus.Desc
+	all                                               []*prometheus.Desc
 }
 
 func newBlockDescs() (d blockDescs) {
@@ -24,6 +24,7 @@ func newBlockDescs() (d blockDescs) {
 		labels []string
 	}{
 		{&d.capacity, "store_capacity_bytes", "Memory of all slots of the block store.", []string{"backing"}},
+		{&d.used, "store_used_bytes", "Memory of the slots that are not free, which may be longer than their blocks.", nil},
 		{&d.slots, "store_slots", "Slots by state. Those that are waiting hold a block that is gone, until the last to use it has ended.", []string{"block_bytes", "state"}},
 		{&d.namespaces, "store_namespaces", "Namespaces that have blocks.", nil},
 		{&d.tokens, "store_leases", "Leases, reservations, pins and transfers.", nil},
@@ -43,7 +44,9 @@ func newBlockDescs() (d blockDescs) {
 func (c *collector) collectBlocks(out sink, s store.Stats) {
 	d := &c.blocks
 	out.gauge(d.capacity, float64(s.Capacity), s.Backing)
+	used := uint64(0)
 	for _, p := range s.Pools {
+		used += p.BlockBytes * uint64(p.Slots-p.Free)
 		size := strconv.FormatUint(p.BlockBytes, 10)
 		for state, n := range map[string]int{
 			"free": p.Free, "idle": p.Published - p.Pinned - p.Leased, "pinned": p.Pinned, "leased": p.Leased, "filling": p.Filling, "waiting": p.Waiting,
@@ -51,6 +54,7 @@ func (c *collector) collectBlocks(out sink, s store.Stats) {
 			out.gauge(d.slots, float64(n), size, state)
 		}
 	}
+	out.gauge(d.used, float64(used))
 	out.gauge(d.namespaces, float64(s.Namespaces))
 	out.gauge(d.tokens, float64(s.Tokens))
 	out.gauge(d.claims, float64(s.Claims))

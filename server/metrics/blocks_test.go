@@ -46,6 +46,7 @@ func TestBlocks(t *testing.T) {
 		want float64
 	}{
 		{"kvrt_store_capacity_bytes", []string{"backing=" + blocks.Backing()}, 64 << 10},
+		{"kvrt_store_used_bytes", nil, 3 * 4096},
 		{"kvrt_store_slots", []string{"block_bytes=4096", "state=free"}, 5},
 		{"kvrt_store_slots", []string{"block_bytes=4096", "state=filling"}, 1},
 		{"kvrt_store_slots", []string{"block_bytes=4096", "state=leased"}, 1},

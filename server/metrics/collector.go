@@ -24,6 +24,7 @@ type collector struct {
 	fleet  fleetDescs
 	blocks blockDescs
 	device deviceDescs
+	peers  peerDescs
 
 	mu      sync.Mutex // guards what follows, and orders looks at the runtime
 	runtime runtime.RuntimeStats
@@ -39,7 +40,7 @@ type totals struct {
 }
 
 func newCollector(s *server.Server) *collector {
-	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), blocks: newBlockDescs(), device: newDeviceDescs(), guests: map[string]*totals{}}
+	c := &collector{server: s, descs: newDescs(), fleet: newFleetDescs(), blocks: newBlockDescs(), device: newDeviceDescs(), peers: newPeerDescs(), guests: map[string]*totals{}}
 	c.store, _ = s.Store().(hintStore)
 	return c
 }
@@ -56,6 +57,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	for _, d := range c.device.all {
+		ch <- d
+	}
+	for _, d := range c.peers.all {
 		ch <- d
 	}
 }
@@ -147,6 +151,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if d := c.server.Device(); d != nil {
 		c.collectDevice(out, d.Info(), d.Stats())
+	}
+	if x := c.server.Exchange(); x != nil {
+		c.collectPeers(out, x)
 	}
 	if f := c.server.Fleet(); f != nil {
 		c.collectFleet(out, f)

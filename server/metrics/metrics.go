@@ -1,9 +1,11 @@
 // Package metrics shows a daemon's counters to Prometheus.
 //
 // Nothing is counted here: a scrape reads the counters that the runtime, the data
-// socket, the hint store, the feeds and the lineage indexes keep anyway. No label holds
-// what a sender chose: guests, workers and namespaces are named by the operator, and
-// reasons, kinds, codes and operations are tables.
+// socket, the hint store, the feeds, the lineage indexes, the block store, the device and
+// the exchange with peers keep anyway. No label holds what a sender chose: guests, workers
+// and namespaces are named by the operator, and reasons, kinds, codes and operations are
+// tables. Peers are an exception, with a bound: sources that have served a block and
+// peers that have asked for one, the first 64 of each; the rest is "other".
 //
 // The counters of a guest that is swapped go on: what its predecessors had counted is
 // added. What a predecessor still does while it drains, after the last look at it, is

@@ -49,6 +49,7 @@ type rig struct {
 	fleet  *fleet.Fleet
 	blocks server.Blocks
 	device server.Device
+	peers  server.Exchange
 	srv    *server.Server
 	h      *Handler
 	res    *runtime.Response
@@ -72,7 +73,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
 	var err error
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Device: g.device, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Device: g.device, Exchange: g.peers, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvrt/kvrt/fleet/peers"
+	"github.com/kvrt/kvrt/hosts/fetch/fetcher"
+	"github.com/kvrt/kvrt/server"
+)
+
+// shownExchange is the exchange with peers as the server shows it.
+type shownExchange struct{ *peers.Exchange }
+
+// Sources are those of the fetcher.
+func (x shownExchange) Sources() []fetcher.SourceStats { return x.Fetcher.Sources() }
+
+// Brought is what the fetcher has brought.
+func (x shownExchange) Brought() []fetcher.Brought { return x.Fetcher.Brought() }
+
+// Readers names the peers that have asked for blocks.
+func (x shownExchange) Readers() []server.Reader {
+	var out []server.Reader
+	for _, r := range x.Exchange.Readers() {
+		name := "name:" + r.Peer.Name
+		switch {
+		case r.Others:
+			name = "other"
+		case r.Peer.Name == "":
+			name = fmt.Sprint("uid:", r.Peer.UID)
+		}
+		out = append(out, server.Reader{Peer: name, Requests: r.Requests, Denied: r.Denied})
+	}
+	return out
+}
+
+// writeBlocks tells of the device, the block store, peers and outcomes.
+func writeBlocks(line func(key, format string, args ...any), s *server.StatusReport) {
+	if d := s.Device; d != nil {
+		line("device", "%s: %s, %s (%s)", cell(d.Driver), cell(d.Name), cell(d.Detail), cell(d.Choice))
+		if d.Batches > 0 {
+			line("device copies", "%d batches, %d of them failed; %d bytes", d.Batches, d.Failed, d.Bytes)
+		}
+		if d.Lost {
+			line("device lost", "nothing is copied any more; start the daemon again")
+		}
+	}
+	if b := s.Store; b != nil {
+		line("blocks", "%d, in %d of %d bytes; %d were found and %d were not", b.Blocks, b.Used, b.Capacity, b.Hits, b.Misses)
+		if b.Displaced+b.Evicted > 0 {
+			line("blocks that went", "%d for others, %d because a hint asked", b.Displaced, b.Evicted)
+		}
+		for _, p := range b.Pools {
+			line("block store", "blocks of %d bytes: %d published, %d of %d slots free (%s)", p.BlockBytes, p.Published, p.Free, p.Slots, cell(b.Backing))
+		}
+	}
+	if s.Peers != nil {
+		writePeers(line, s.Peers)
+	}
+	if o := s.Outcomes; o != nil {
+		line("outcomes", "%d hints: %d open, %d completed, %d partial, %d failed, %d superseded, %d discarded, %d expired",
+			o.Accepted, o.Open, o.Completed, o.Partial, o.Failed, o.Superseded, o.Discarded, o.Expired)
+		for name, by := range map[string]map[string]uint64{"failed": o.FailedBy, "partial": o.PartialBy} {
+			if len(by) > 0 {
+				line(name+" for", "%s", counts(by))
+			}
+		}
+	}
+}
+
+// counts lists counters by name.
+func counts(by map[string]uint64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		words = append(words, fmt.Sprintf("%s %d", name, by[name]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// maxPeers bounds the sources, and the peers, that the status names.
+const maxPeers = 16
+
+func writePeers(line func(key, format string, args ...any), p *server.PeersStatus) {
+	serving := "nobody"
+	if len(p.Serving) > 0 {
+		serving = strings.Join(p.Serving, ", ")
+	}
+	line("peers served at", "%s", cell(serving))
+	line("served", "%d blocks, %d bytes, in %d requests, %d of them denied; %d links", p.Served.Blocks, p.Served.Bytes, p.Served.Requests, p.Served.Denied, p.Served.Links)
+	for i, r := range p.Readers {
+		if r.Requests > 0 && i < maxPeers {
+			line("reader", "%s: %d requests, %d of them denied", cell(r.Peer), r.Requests, r.Denied)
+		}
+	}
+	line("fetched", "%d blocks, %d bytes, in %d operations, %d of them incomplete; %d under way", p.Fetched, p.FetchedBytes, p.Operations, p.Incomplete, p.InFlight)
+	if p.RefusedAsBusy > 0 {
+		line("refused as busy", "%d fetches: too many bytes were under way", p.RefusedAsBusy)
+	}
+	for i := range p.Sources {
+		if i == maxPeers {
+			line("source", "and %d more", len(p.Sources)-i)
+			break
+		}
+		s := &p.Sources[i]
+		state := "not connected"
+		if s.Connected {
+			state = "connected"
+		}
+		if s.Incarnation != "" {
+			state += ", incarnation " + cell(s.Incarnation)
+		}
+		line("source", "%s: %s; %d blocks, %d bytes", cell(s.Source), state, s.Blocks, s.Bytes)
+		if s.LastError != "" {
+			line("its last error", "%s, %s", s.LastErrorAt.Format(time.RFC3339), cell(s.LastError))
+		}
+	}
+}

@@ -27,6 +27,12 @@ func TestBounds(t *testing.T) {
 		return retain(`{"execute_at":"request_completion","include_current_request":false,"priority":1,"ttl_seconds":1,"block_hashes":[` + hashes + `]}`)
 	}
 	texts := `"18446744073709551615"`
+	evict := func(more string) string {
+		return envelope("kv.evict", `{"execute_at":"now","include_current_request":false,`+more+`}`)
+	}
+	prefetch := func(more string) string {
+		return envelope("kv.prefetch", `{"source_control_endpoint":"tcp://h:1",`+more+`}`)
+	}
 	for _, c := range []struct {
 		guest, name, body string
 		want              abi.Reason
@@ -48,6 +54,24 @@ func TestBounds(t *testing.T) {
 		{"kv-retain", "100,000 hashes as integers", blocks(list(100_000, "18446744073709551615")), abi.ReasonNone},
 		{"kv-retain", "a version of 1 MB", strings.Replace(retain(`{}`), `"1.0"`, `"`+strings.Repeat("0", 1<<20)+`1"`, 1), abi.ReasonUnsupportedActionVersion},
 		{"kv-retain", "a scope of 1 MB", retain(`{"scope":"` + strings.Repeat("s", 1<<20) + `","directives":[]}`), abi.ReasonLimitExceeded},
+		{"kv-evict", "256 keys", evict(keys(253) + `"block_hashes":[1]`), abi.ReasonNone},
+		{"kv-evict", "257 keys", evict(keys(254) + `"block_hashes":[1]`), abi.ReasonLimitExceeded},
+		{"kv-evict", "250,000 keys", evict(keys(250_000) + `"block_hashes":[1]`), abi.ReasonLimitExceeded},
+		{"kv-evict", "4,096 hashes as text", evict(`"block_hashes":[` + list(4096, texts) + `]`), abi.ReasonNone},
+		{"kv-evict", "4,097 hashes as text", evict(`"block_hashes":[` + list(4097, texts) + `]`), abi.ReasonLimitExceeded},
+		{"kv-evict", "100,000 nulls", evict(`"block_hashes":[` + list(100_000, "null") + `]`), abi.ReasonLimitExceeded},
+		{"kv-evict", "24,576 hashes as integers", evict(`"block_hashes":[` + list(24_576, "18446744073709551615") + `]`), abi.ReasonNone},
+		{"kv-evict", "24,577 hashes as integers", evict(`"block_hashes":[` + list(24_577, "1") + `]`), abi.ReasonLimitExceeded},
+		{"kv-evict", "a hash of 1 MB", evict(`"block_hashes":["` + strings.Repeat("1", 1<<20) + `"]`), abi.ReasonInvalidPayload},
+		{"kv-evict", "a version of 1 MB", strings.Replace(evict(`"block_hashes":[1]`), `"1.0"`, `"1.`+strings.Repeat("0", 1<<20)+`"`, 1), abi.ReasonUnsupportedActionVersion},
+		{"kv-prefetch", "256 keys", prefetch(keys(254) + `"block_hashes":[1]`), abi.ReasonNone},
+		{"kv-prefetch", "257 keys", prefetch(keys(255) + `"block_hashes":[1]`), abi.ReasonLimitExceeded},
+		{"kv-prefetch", "250,000 keys", prefetch(keys(250_000) + `"block_hashes":[1]`), abi.ReasonLimitExceeded},
+		{"kv-prefetch", "24,576 hashes", prefetch(`"block_hashes":[` + list(24_576, "18446744073709551615") + `]`), abi.ReasonNone},
+		{"kv-prefetch", "24,577 hashes", prefetch(`"block_hashes":[` + list(24_577, "18446744073709551615") + `]`), abi.ReasonLimitExceeded},
+		{"kv-prefetch", "a bad hash at place 65,535", prefetch(`"block_hashes":[` + list(65_535, "1") + `,null]`), abi.ReasonInvalidPayload},
+		{"kv-prefetch", "a bad hash at place 200,000", prefetch(`"block_hashes":[` + list(200_000, "1") + `,null]`), abi.ReasonInvalidPayload},
+		{"kv-prefetch", "a tier of 1 MB", prefetch(`"block_hashes":[1],"tier":"` + strings.Repeat("d", 1<<20) + `"`), abi.ReasonInvalidPayload},
 		{"router-hint", "256 keys", `{` + keys(255) + `"block_hashes":[1]}`, abi.ReasonNone},
 		{"router-hint", "257 keys", `{` + keys(256) + `"block_hashes":[1]}`, abi.ReasonLimitExceeded},
 		{"router-hint", "257 keys of a wrapped hint", `{"router_hint":{` + keys(256) + `"block_hashes":[1]}}`, abi.ReasonLimitExceeded},

@@ -16,6 +16,13 @@ func TestFuel(t *testing.T) {
 	fetch := func(hashes int) string {
 		return envelope("kv.fetch", `{"source_control_endpoint":"tcp://10.0.0.9:23280","block_hashes":`+hashList(hashes)+`}`)
 	}
+	evict := func(hashes string) string {
+		return envelope("kv.evict", `{"execute_at":"request_completion","include_current_request":false,"block_hashes":`+hashes+`}`)
+	}
+	texts := `["` + strings.Repeat(`12345678901234567890","`, 1023) + `1"]`
+	prefetch := func(hashes int) string {
+		return envelope("kv.prefetch", `{"source_control_endpoint":"tcp://10.0.0.9:23280","block_hashes":`+hashList(hashes)+`}`)
+	}
 	for _, c := range []struct {
 		guest, name, body string
 		most              uint64
@@ -25,6 +32,12 @@ func TestFuel(t *testing.T) {
 		{"kv-fetch", "rejected", envelope("kv.fetch", `{"block_hashes":[-1]}`), 3_000},
 		{"kv-retain", "1 directive", retain(1), 3_360},
 		{"kv-retain", "128 directives", retain(128), 129_000},
+		{"kv-evict", "1 hash", evict(`[1]`), 786},
+		{"kv-evict", "1,024 hashes", evict(hashList(1024)), 72_900},
+		{"kv-evict", "1,024 hashes as text", evict(texts), 414_000},
+		{"kv-prefetch", "1 hash", prefetch(1), 418},
+		{"kv-prefetch", "1,024 hashes", prefetch(1024), 418},
+		{"kv-prefetch", "rejected", envelope("kv.prefetch", `{}`), 2_800},
 	} {
 		t.Run(c.guest+"/"+c.name, func(t *testing.T) {
 			h, err := newHosts(t, c.guest).load(context.Background(), nil)

@@ -41,6 +41,8 @@ func TestLargeFrames(t *testing.T) {
 	for _, c := range []struct{ guest, large, small string }{
 		{"kv-fetch", envelope("kv.fetch", `{"block_hashes":`+large+`}`), envelope("kv.fetch", `{"block_hashes":[1]}`)},
 		{"kv-retain", envelope("kv.retain", `{"directives":[{"priority":1}],"note":`+large+`}`), envelope("kv.retain", `{"directives":[]}`)},
+		{"kv-evict", envelope("kv.evict", `{"execute_at":"now","include_current_request":false,"block_hashes":[1],"note":`+large+`}`), envelope("kv.evict", `{"execute_at":"now","include_current_request":false,"block_hashes":["1"]}`)},
+		{"kv-prefetch", envelope("kv.prefetch", `{"source_control_endpoint":"tcp://h:1","block_hashes":[1],"note":`+large+`}`), envelope("kv.prefetch", `{"tier":"device","block_hashes":[1]}`)},
 		{"router-hint", `{"block_hashes":` + large + `}`, `{"block_hashes":[1]}`},
 	} {
 		t.Run(c.guest, func(t *testing.T) {

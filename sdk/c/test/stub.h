@@ -56,7 +56,11 @@ static inline int stub_done(void)
 static struct {
     char log[4096];     // "level text\n" per line
     char submits[4096]; // "source TAB flags TAB hash,hash,...\n" per hint; source - when absent
-    int32_t submit_answer;
+    char effects[4096]; // one per line, as cases have them
+    int32_t submit_answer, prefetch_answer;
+    int64_t store_answer, device_answer; // of all functions
+    const uint64_t *request;             // the blocks of the request; NULL: nobody described it
+    uint32_t request_blocks;
     int64_t now;
 } stub;
 
@@ -93,6 +97,50 @@ int32_t kvrt_fetch_submit(const void *source, uint32_t source_len, const uint64_
         stub_record(stub.submits, i ? ",%llu" : "%llu", (unsigned long long)hashes[i]);
     stub_record(stub.submits, "\n");
     return 0;
+}
+
+// stub_effect records what is to be done with blocks.
+static void stub_effect(const char *function, const char *source, uint32_t source_len, const uint64_t *hashes, uint32_t n)
+{
+    stub_record(stub.effects, "{\"function\":\"%s\"", function);
+    if (source)
+        stub_record(stub.effects, ",\"source\":\"%.*s\"", (int)source_len, source);
+    stub_record(stub.effects, ",\"hashes\":[");
+    for (uint32_t i = 0; i < n; i++)
+        stub_record(stub.effects, i ? ",%llu" : "%llu", (unsigned long long)hashes[i]);
+    stub_record(stub.effects, "]}\n");
+}
+
+int32_t kvrt_fetch_prefetch(const void *source, uint32_t source_len, const uint64_t *hashes, uint32_t hashes_count, uint32_t flags)
+{
+    (void)flags;
+    if (stub.prefetch_answer == 0)
+        stub_effect("kvrt_fetch.prefetch", source, source_len, hashes, hashes_count);
+    return stub.prefetch_answer;
+}
+
+// stub_blocks does something with a list of blocks, or those of the request.
+static int64_t stub_blocks(const char *function, int64_t refused, const uint64_t *hashes, uint32_t n)
+{
+    if (refused != 0)
+        return refused;
+    if (n == 0 && !stub.request)
+        return -KVRT_REASON_NOT_FOUND;
+    stub_effect(function, 0, 0, n > 0 ? hashes : stub.request, n > 0 ? n : stub.request_blocks);
+    return 0;
+}
+
+int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_store.evict", stub.store_answer, hashes, n); }
+int64_t kvrt_store_evict_after(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_store.evict_after", stub.store_answer, hashes, n); }
+int64_t kvrt_gpu_prefetch(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_gpu.prefetch", stub.device_answer, hashes, n); }
+
+int64_t kvrt_store_request(void *buf, uint32_t cap)
+{
+    if (stub.store_answer != 0 || !stub.request)
+        return stub.store_answer != 0 ? stub.store_answer : -KVRT_REASON_NOT_FOUND;
+    if (cap >= 8 * stub.request_blocks && stub.request_blocks > 0)
+        memcpy(buf, stub.request, 8 * stub.request_blocks);
+    return 8 * (int64_t)stub.request_blocks;
 }
 
 int32_t kvrt_fetch_discard(void) { return 0; }

@@ -14,7 +14,18 @@
 #define STUB_ROOM (1 << 20)
 
 static const char *stub_reasons[] = {"", "unsupported_action_type", "unsupported_action_version", "malformed_action",
-    "invalid_payload", "source_not_allowed", "conflicting_source", "limit_exceeded"};
+    "invalid_payload", "source_not_allowed", "conflicting_source", "limit_exceeded", "superseded", "handler_error", "handler_trap",
+    "handler_out_of_fuel", "handler_unavailable", "handler_timeout", "request_finished", "not_found", "state_conflict", "unavailable"};
+
+// stub_refusal is what a host function returns that refuses for a reason.
+static inline int32_t stub_refusal(kv_value reason)
+{
+    kv_str text = kv_text(reason);
+    for (int32_t i = 1; text.ptr && i < (int32_t)(sizeof stub_reasons / sizeof *stub_reasons); i++)
+        if (text.len == strlen(stub_reasons[i]) && memcmp(text.ptr, stub_reasons[i], text.len) == 0)
+            return -i;
+    return 0;
+}
 
 // stub_wants compares what a case expects under a key, where it does, with what came.
 static inline void stub_wants(const char *name, const char *key, kv_value want, const char *have)
@@ -107,6 +118,29 @@ static inline void stub_submit_list(char *out)
     strcat(out, "]");
 }
 
+static inline void stub_effect_list(char *out)
+{
+    strcpy(out, "[");
+    for (char *line = strtok(stub.effects, "\n"); line; line = strtok(0, "\n"))
+        sprintf(out + strlen(out), "%s%s", out[1] ? "," : "", line);
+    strcat(out, "]");
+}
+
+static const uint64_t stub_none[1];
+
+// stub_host sets what a case says that the host answers.
+static inline void stub_host(kv_value host)
+{
+    stub.submit_answer = stub_refusal(kv_get(host, "submit"));
+    stub.prefetch_answer = stub_refusal(kv_get(host, "prefetch"));
+    stub.store_answer = stub_refusal(kv_get(host, "store"));
+    stub.device_answer = stub_refusal(kv_get(host, "device"));
+    kv_value request = kv_get(host, "request");
+    kv_hashes hashes = kv_u64s(request);
+    stub.request = kv_array(request) ? hashes.len > 0 ? hashes.ptr : stub_none : 0;
+    stub.request_blocks = hashes.len;
+}
+
 static inline void stub_case(const char *type, kv_value c)
 {
     static char out[STUB_ROOM];
@@ -117,10 +151,7 @@ static inline void stub_case(const char *type, kv_value c)
         return; // needs a decoder
     char *name = strndup(s.ptr, s.len);
     memset(&stub, 0, sizeof stub);
-    kv_str refuse = kv_text(kv_get(kv_get(c, "host"), "submit"));
-    for (int32_t i = 0; refuse.ptr && i < 8; i++)
-        if (refuse.len == strlen(stub_reasons[i]) && memcmp(refuse.ptr, stub_reasons[i], refuse.len) == 0)
-            stub.submit_answer = -i;
+    stub_host(kv_get(c, "host"));
 
     kv_value params = kv_get(c, "params");
     char *text = kv_has(params) ? stub_json_text(params) : 0;
@@ -151,6 +182,8 @@ static inline void stub_case(const char *type, kv_value c)
     stub_wants(name, "log", kv_get(c, "log"), out);
     stub_submit_list(out);
     stub_wants(name, "submits", kv_get(c, "submits"), out);
+    stub_effect_list(out);
+    stub_wants(name, "effects", kv_get(c, "effects"), out);
     free(name);
 }
 

@@ -14,7 +14,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"runtime", "abi hint runtime/admit", "the runtime knows no engine and no host subsystem, only its own small interfaces"},
 	{"runtime/hosttest", "abi abi/vectors hint runtime", "the exam of a capability reads the vectors"},
 	{"runtime/*/...", "abi hint runtime runtime/admit own", "an engine implements the runtime's interfaces and knows no host subsystem"},
-	{"hosts/*/...", "abi hint runtime own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
+	{"hosts/*/...", "abi hint runtime internal/crc32c own", "a capability knows no engine and no other capability; what it needs of one is an interface of its own"},
 	{"kvevents/...", "abi hint hosts/session own", "ingest feeds the lineage index through its update interface, in the words of abi and hint, and needs nothing else"},
 	{"fleet/peers/...", "abi hint hosts/fetch/... hosts/store own", "hints, blocks and peers together: what the daemon runs, and what an embedder may run"},
 	{"fleet/staging/...", "abi hint hosts/fetch/... hosts/gpu/... own", "blocks of peers and a device together"},
@@ -29,6 +29,7 @@ var rules = []struct{ pkgs, may, why string }{
 	{"sdk/tck/...", "abi hint runtime runtime/admit hosts/... sdk/go/... own", "the kit may import what it judges; the engine that it judges on is handed to it"},
 	{"cmd/...", "...", "the one place that wires"},
 	{"examples/...", "...", "an example may show anything"},
+	{"internal/crc32c", "", "a checksum knows nothing"},
 	{"internal/*/...", "abi abi/vectors own", "helpers of the build and of tests, below everything"},
 }
 
@@ -43,7 +44,7 @@ var modules = []struct{ module, importers, why string }{
 	{"google.golang.org/protobuf", "hint/lower/...", "one engine takes hints as protobuf; nothing else here speaks it"},
 	{"github.com/zeebo/xxh3", "hint/blockhash/...", "one place knows how blocks are hashed"},
 	{"github.com/go-zeromq/zmq4", "kvevents/...", "sockets of serving engines are the ingest's business"},
-	{"golang.org/x/sys", "hint runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder; and what the processor can"},
+	{"golang.org/x/sys", "hint internal/crc32c runtime/wazero/... hosts/... config/... server/... cmd/...", "system calls: limits of the compile child, shared memory, peers of a socket, access to a folder; and what the processor can"},
 }
 
 // links lists what a program must not link through these packages, however far

@@ -1,10 +1,11 @@
 package peer
 
 import (
-	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/kvrt/kvrt/internal/crc32c"
 )
 
 // NewIncarnation makes a random number that stands for one start of a process.
@@ -16,12 +17,8 @@ func NewIncarnation() uint64 {
 	}
 }
 
-// castagnoli is made where it is needed, not kept in a variable: the package's own
-// table is shared and this is a lookup.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
 // Checksum is the CRC32C of a block.
-func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
+func Checksum(b []byte) uint32 { return crc32c.Checksum(b) }
 
 // frames reads and writes the frames of one link. Its buffers are reused: what
 // receive returns holds until the next call.

@@ -3,10 +3,11 @@ package peer
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"time"
+
+	"github.com/kvrt/kvrt/internal/crc32c"
 )
 
 // puller is one link of a client. One pull at a time uses it.
@@ -255,19 +256,21 @@ func (p *puller) readRun(req *Request, at, n int, status []Status, res *Result) 
 	return bad
 }
 
+// skipChunk is how much of a block that is not wanted is read at once.
+const skipChunk = 64 << 10
+
 // read fills dst, or skips n bytes without one, and sums them up while they are in the cache.
 func (p *puller) read(dst []byte, n int) (crc uint32, err error) {
 	if dst == nil && p.scratch == nil {
-		p.scratch = make([]byte, copyChunk)
+		p.scratch = make([]byte, skipChunk)
 	}
-	table := castagnoli()
 	for at := 0; at < n; {
 		to := p.scratch[:min(n-at, len(p.scratch))]
 		if dst != nil {
 			to = dst[at:]
 		}
 		k, err := p.frames.link.Data.Read(to)
-		crc = crc32.Update(crc, table, to[:k])
+		crc = crc32c.Update(crc, to[:k])
 		at += k
 		if err != nil && at < n {
 			if err == io.EOF {

@@ -1,9 +1,10 @@
 package peer
 
-import "hash/crc32"
+import "github.com/kvrt/kvrt/internal/crc32c"
 
-// copyChunk is copied and then summed up while it is in the cache.
-const copyChunk = 64 << 10
+// copyChunk is copied and then summed up while it is in the nearest cache; the memory
+// behind it is on its way meanwhile. Larger ones are slower: 64 KiB by a tenth.
+const copyChunk = 16 << 10
 
 // copyAll takes the blocks out of the source's slab. They are under lease there until
 // the source answers Done with End: only then is it certain that nothing changed under
@@ -36,11 +37,10 @@ func (p *puller) copyAll(req *Request, status []Status, res *Result) error {
 }
 
 func copySum(dst, src []byte) (crc uint32) {
-	table := castagnoli()
 	for at := 0; at < len(dst); at += copyChunk {
 		to := dst[at:min(len(dst), at+copyChunk)]
 		copy(to, src[at:])
-		crc = crc32.Update(crc, table, to)
+		crc = crc32c.Update(crc, to)
 	}
 	return crc
 }

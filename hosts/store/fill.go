@@ -1,8 +1,9 @@
 package store
 
 import (
-	"hash/crc32"
 	"math"
+
+	"github.com/kvrt/kvrt/internal/crc32c"
 )
 
 // Reserve takes a slot for a block of so many bytes. The caller fills block, all of it,
@@ -241,6 +242,4 @@ func (s *Store) giveUp(sh *shard, n uint32) {
 }
 
 // Checksum is the checksum of a block: CRC32C.
-func Checksum(block []byte) uint32 {
-	return crc32.Checksum(block, crc32.MakeTable(crc32.Castagnoli))
-}
+func Checksum(block []byte) uint32 { return crc32c.Checksum(block) }

@@ -2,7 +2,10 @@ package tier_test
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/gpu"
@@ -50,11 +53,6 @@ func TestAllocatesNothing(t *testing.T) {
 				t.Error(r, err)
 			}
 		},
-		"prefetch": func() {
-			if err := tr.Prefetch(space, list[:0]); err != nil {
-				t.Error(err)
-			}
-		},
 		"residency": func() { tr.Residency(space, next(), where) },
 	} {
 		for range 100 {
@@ -63,5 +61,75 @@ func TestAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(200, once); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
+	}
+}
+
+// TestPrefetchAllocatesNothing: accepting one is free when as many have waited before.
+func TestPrefetchAllocatesNothing(t *testing.T) {
+	var gate sync.RWMutex
+	dev := gpu.New(hostmem.New(hostmem.Config{Gate: func() error {
+		gate.RLock()
+		defer gate.RUnlock()
+		return nil
+	}}), gpu.Config{})
+	s := blocks(t, dev, 1, 2)
+	tr, err := tier.New(tier.Config{Device: dev, Blocks: s, Capacity: 8 * 4096, BlockBytes: 4096, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, tr, s, dev)
+	list := make([]uint64, 100)
+	once := func() {
+		if err := tr.Prefetch(space, list); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, first := range []uint64{1, 2} {
+		gate.Lock()
+		if err := tr.Prefetch(space, []uint64{first}); err != nil {
+			t.Fatal(err)
+		}
+		for tr.Stats().InFlight == 0 { // what comes now waits behind it
+			runtime.Gosched()
+		}
+		if first == 1 {
+			for range 300 {
+				once()
+			}
+		} else if n := testing.AllocsPerRun(200, once); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+		gate.Unlock()
+		if err := tr.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSaveAllocatesNothing: nor does the way back.
+func TestSaveAllocatesNothing(t *testing.T) {
+	ctx := context.Background()
+	dev := gpu.New(hostmem.New(hostmem.Config{Workers: 1}), gpu.Config{})
+	s := blocks(t, dev, 1, 2, 3, 4)
+	tr, err := tier.New(tier.Config{Device: dev, Blocks: s, Capacity: 4 * 4096, BlockBytes: 4096, Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, tr, s, dev)
+	list := []uint64{1, 2, 3, 4}
+	if r, err := tr.Load(ctx, space, list, nil); err != nil || r.Copied != 4 {
+		t.Fatal(r, err)
+	}
+	once := func() {
+		s.Evict(space, list[:3], nil) // one stays, so that the store keeps the namespace
+		if r, err := tr.Save(ctx, space, list, nil); err != nil || r.Copied != 3 || r.Present != 1 {
+			t.Error(r, err)
+		}
+	}
+	for range 50 {
+		once()
+	}
+	if n := testing.AllocsPerRun(200, once); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -145,7 +145,7 @@ func (t *Tier) gather(c *call, o *op, i int) {
 	case delivers:
 		s, err = t.toPlace(c, i, &m, &span)
 	default:
-		s, err = t.toStore(c, i, &m, &span)
+		s, err = t.toStore(c, o, i, &m, &span)
 	}
 	if s != Copied {
 		c.put(i, s)
@@ -283,7 +283,7 @@ func (t *Tier) toPlace(c *call, i int, m *move, span *gpu.Span) (Status, error) 
 }
 
 // toStore makes ready to save or offload a block.
-func (t *Tier) toStore(c *call, i int, m *move, span *gpu.Span) (Status, error) {
+func (t *Tier) toStore(c *call, o *op, i int, m *move, span *gpu.Span) (Status, error) {
 	hash := c.hash(i)
 	if c.what == offloads {
 		p := &c.places[i]
@@ -294,17 +294,17 @@ func (t *Tier) toStore(c *call, i int, m *move, span *gpu.Span) (Status, error) 
 		}
 		span.Src, span.SrcOff = t.region, uint64(m.slot)*t.cfg.BlockBytes
 	}
-	s, err := t.reserve(c, hash, m, span)
+	s, err := t.reserve(c, o, hash, m, span)
 	if s != Copied && m.slot >= 0 {
 		t.dropSlot(m.slot)
 	}
 	return s, err
 }
 
-func (t *Tier) reserve(c *call, hash uint64, m *move, span *gpu.Span) (Status, error) {
-	key, where := [1]uint64{hash}, [1]abi.Residency{}
-	t.cfg.Blocks.Residency(c.namespace, key[:], where[:])
-	switch where[0] {
+func (t *Tier) reserve(c *call, o *op, hash uint64, m *move, span *gpu.Span) (Status, error) {
+	o.key[0] = hash
+	t.cfg.Blocks.Residency(c.namespace, o.key[:], o.where[:])
+	switch o.where[0] {
 	case abi.ResidencyDRAM:
 		return Present, nil
 	case abi.ResidencyFilling:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/gpu"
 )
 
@@ -16,6 +17,8 @@ type op struct {
 	batch gpu.Batch
 	moves []move
 	err   error
+	key   [1]uint64 // of a question to the store
+	where [1]abi.Residency
 
 	start sync.Mutex // held while it is submitted: it may end before that returns
 	fence gpu.Fence

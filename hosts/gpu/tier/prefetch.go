@@ -12,10 +12,13 @@ import (
 // prefetches are loads that nobody waits for, one after the other: a batch of one is long,
 // and those of many would only share the same bus.
 type prefetches struct {
-	wait, spare chan *prefetch
-	ctx         context.Context // ends with Close
-	cancel      context.CancelFunc
-	work        sync.WaitGroup
+	wait   chan *prefetch
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu    sync.Mutex
+	spare []*prefetch // the one that was used last is the next: its memory is warm
 
 	queued                       atomic.Int64
 	asked, refused, late, broken atomic.Uint64
@@ -33,10 +36,7 @@ const keepHashes = 1 << 12
 
 func (t *Tier) startPrefetches() {
 	p := &t.prefetch
-	p.wait, p.spare = make(chan *prefetch, t.cfg.Requests), make(chan *prefetch, t.cfg.Requests)
-	for range t.cfg.Requests {
-		p.spare <- &prefetch{}
-	}
+	p.wait = make(chan *prefetch, t.cfg.Requests)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.work.Go(func() {
 		for {
@@ -66,25 +66,48 @@ func (t *Tier) Prefetch(namespace string, hashes []uint64) error {
 	}
 	p := &t.prefetch
 	p.asked.Add(1)
-	if n := int64(len(hashes)); p.queued.Add(n) > int64(t.cfg.Queued) {
+	n := int64(len(hashes))
+	if p.queued.Add(n) > int64(t.cfg.Queued) {
 		p.queued.Add(-n)
 		p.refused.Add(1)
 		return ErrBusy
 	}
-	var r *prefetch
-	select {
-	case r = <-p.spare:
-	default:
-		p.queued.Add(-int64(len(hashes)))
-		p.refused.Add(1)
-		return ErrBusy
-	}
+	r := p.take()
 	if r.namespace != namespace {
 		r.namespace = strings.Clone(namespace)
 	}
 	r.hashes, r.since = append(slices.Grow(r.hashes[:0], len(hashes)), hashes...), t.cfg.Now()
-	p.wait <- r // there is room for all that there are
-	return nil
+	select {
+	case p.wait <- r:
+		return nil
+	default:
+		p.give(r)
+		p.queued.Add(-n)
+		p.refused.Add(1)
+		return ErrBusy
+	}
+}
+
+func (p *prefetches) take() *prefetch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.spare)
+	if n == 0 {
+		return new(prefetch)
+	}
+	r := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	return r
+}
+
+// give keeps a request for the next one.
+func (p *prefetches) give(r *prefetch) {
+	if cap(r.hashes) > keepHashes {
+		r.hashes = nil
+	}
+	p.mu.Lock()
+	p.spare = append(p.spare, r)
+	p.mu.Unlock()
 }
 
 // Wait waits until the prefetches that were asked for before have been carried out.
@@ -92,9 +115,7 @@ func (t *Tier) Wait(ctx context.Context) error {
 	p := &t.prefetch
 	done := make(chan struct{})
 	select {
-	case r := <-p.spare:
-		r.done = done
-		p.wait <- r
+	case p.wait <- &prefetch{done: done}:
 	case <-t.closing:
 		return ErrClosed
 	case <-ctx.Done():
@@ -115,8 +136,6 @@ func (t *Tier) carryOut(r *prefetch) {
 	p := &t.prefetch
 	if r.done != nil {
 		close(r.done)
-		r.done = nil
-		p.spare <- r
 		return
 	}
 	left := t.cfg.Patience - time.Duration(t.cfg.Now()-r.since)
@@ -130,8 +149,5 @@ func (t *Tier) carryOut(r *prefetch) {
 		p.late.Add(1)
 	}
 	p.queued.Add(-int64(len(r.hashes)))
-	if cap(r.hashes) > keepHashes {
-		r.hashes = nil
-	}
-	p.spare <- r
+	p.give(r)
 }

@@ -197,7 +197,9 @@ func (m *module) Instantiate(ctx context.Context) (runtime.Instance, error) {
 		return nil, err
 	}
 	in := &instance{mod: mod, mem: mod.Memory(), deadline: m.deadline}
-	in.fuel, _ = mod.ExportedGlobal(admit.ExportFuel).(api.MutableGlobal)
+	if in.fuel, _ = mod.ExportedGlobal(admit.ExportFuel).(api.MutableGlobal); in.fuel != nil {
+		in.cell = cell(mod, in.fuel)
+	}
 	in.depth = mod.ExportedGlobal(admit.ExportDepth)
 	for i, name := range runtime.ExportNames() {
 		in.exports[i] = mod.ExportedFunction(name)
@@ -210,20 +212,26 @@ type instance struct {
 	mem      api.Memory
 	exports  [runtime.NumExports]api.Function
 	fuel     api.MutableGlobal // nil in a module that was not rewritten
+	cell     *uint64           // where fuel is kept; nil where that is not known
 	depth    api.Global
 	deadline time.Duration
 }
 
 // Fuel and SetFuel reach the counter that admission put into the module.
 func (in *instance) Fuel() int64 {
-	if in.fuel == nil {
-		return math.MaxInt64
+	switch {
+	case in.cell != nil:
+		return int64(*in.cell)
+	case in.fuel != nil:
+		return int64(in.fuel.Get())
 	}
-	return int64(in.fuel.Get())
+	return math.MaxInt64
 }
 
 func (in *instance) SetFuel(fuel int64) {
-	if in.fuel != nil {
+	if in.cell != nil {
+		*in.cell = uint64(fuel)
+	} else if in.fuel != nil {
 		in.fuel.Set(uint64(fuel))
 	}
 }

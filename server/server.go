@@ -58,6 +58,7 @@ type Config struct {
 	// that one. Without one there is none. The server does not close it.
 	Device       Device
 	DeviceChoice string
+	Tier         Tier // the blocks on it; without one there are none
 
 	// Socket is the path of the data socket. Empty: no data socket.
 	Socket string

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -49,31 +50,38 @@ func (d *running) start(ts *testscript.TestScript, socket, logFile string, args 
 	return adminLine.FindStringSubmatch(ts.ReadFile(d.log))[1]
 }
 
-// metric ADMIN SERIES VALUE: a daemon shows this series, such as name{label="x"}, with
-// this value.
+// metric ADMIN SERIES VALUE: a daemon comes to show this series, such as
+// name{label="x"}, with this value. With ! it does not show it now.
 func cmdMetric(ts *testscript.TestScript, neg bool, args []string) {
-	resp, err := http.Get("http://" + args[0] + "/metrics")
+	if neg {
+		if line := scrape(ts, args[0], args[1]); line == args[1]+" "+args[2] {
+			ts.Fatalf("%s", line)
+		}
+		return
+	}
+	line := ""
+	for range 500 {
+		if line = scrape(ts, args[0], args[1]); line == args[1]+" "+args[2] {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ts.Fatalf("want %s %s, have %q", args[1], args[2], line)
+}
+
+// scrape returns the line of a series.
+func scrape(ts *testscript.TestScript, admin, series string) string {
+	resp, err := http.Get("http://" + admin + "/metrics")
 	ts.Check(err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	ts.Check(err)
-	name, _, _ := strings.Cut(args[1], "{")
-	var near []string
 	for line := range strings.Lines(string(text)) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		if series+"}" == args[1] || line == args[1]+" "+args[2]+"\n" {
-			if (value == args[2] || strings.HasSuffix(line, " "+args[2]+"\n")) == neg {
-				ts.Fatalf("%s", line)
-			}
-			return
-		}
-		if strings.HasPrefix(line, name) {
-			near = append(near, line)
+		if strings.HasPrefix(line, series+" ") {
+			return strings.TrimSpace(line)
 		}
 	}
-	if !neg {
-		ts.Fatalf("there is no %s; there are\n%s", args[1], strings.Join(near, ""))
-	}
+	return ""
 }
 
 // random BYTES FILE SEED: a file that is the same for the same seed.

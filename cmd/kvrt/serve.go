@@ -169,6 +169,9 @@ func (d *daemon) server() (*server.Server, error) {
 		sc.Fetcher, sc.Outcomes = d.fetcher(), d.peers.Outcomes
 	}
 	sc.Device, sc.DeviceChoice = d.device, d.device.why
+	if t := d.onDevice.Tier(); t != nil {
+		sc.Tier = t
+	}
 	if d.file != "" {
 		sc.Reload = d.reload
 	}

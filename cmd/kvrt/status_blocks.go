@@ -44,6 +44,12 @@ func writeBlocks(line func(key, format string, args ...any), s *server.StatusRep
 		if d.Batches > 0 {
 			line("device copies", "%d batches, %d of them failed; %d bytes", d.Batches, d.Failed, d.Bytes)
 		}
+		if b := d.Blocks; b != nil {
+			line("blocks on the device", "%d of %d slots of %d bytes are used, %d of them in use; %d came from the block store, %d went there", b.Used, b.Slots, b.SlotBytes, b.Leased, b.Loaded, b.Saved)
+			if n := b.NoRoom + b.Failed; n > 0 {
+				line("not on the device", "%d blocks found no slot, the copies of %d failed", b.NoRoom, b.Failed)
+			}
+		}
 		if d.Lost {
 			line("device lost", "nothing is copied any more; start the daemon again")
 		}

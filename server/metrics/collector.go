@@ -152,6 +152,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if d := c.server.Device(); d != nil {
 		c.collectDevice(out, d.Info(), d.Stats())
 	}
+	if t := c.server.Tier(); t != nil {
+		c.collectTier(out, t.Stats())
+	}
 	if x := c.server.Exchange(); x != nil {
 		c.collectPeers(out, x)
 	}

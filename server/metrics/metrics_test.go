@@ -50,6 +50,7 @@ type rig struct {
 	blocks server.Blocks
 	device server.Device
 	peers  server.Exchange
+	tier   server.Tier
 	srv    *server.Server
 	h      *Handler
 	res    *runtime.Response
@@ -73,7 +74,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) serve() {
 	g.res = g.rt.NewResponse()
 	var err error
-	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Device: g.device, Exchange: g.peers, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
+	g.srv, err = server.New(server.Config{Runtime: g.rt, Store: g.store, Fleet: g.fleet, Blocks: g.blocks, Device: g.device, Exchange: g.peers, Tier: g.tier, Socket: filepath.Join(g.t.TempDir(), "s"), Version: "1.2.3",
 		Metrics: func(s *server.Server) (server.Metrics, error) {
 			g.h, err = newHandler(s)
 			return g.h, err

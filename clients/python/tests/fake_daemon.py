@@ -94,6 +94,14 @@ def serve(s: socket.socket, behaviour: str, rng: random.Random) -> None:
             body = msgpack.packb(rng.choice(odd))
             s.sendall(len(body).to_bytes(4, "big") + body)
             continue
+        if behaviour == "old" and request[0] > 7:
+            s.sendall(frame(request[0], request[1], 3, "unknown operation", 0))
+            continue
+        if behaviour == "odd-blocks" and request[0] > 7:
+            rows = [[], [[1]], [["e", 0, 9, 0, "r", "m", 0, 77, 99, 1, 1, 1, 1, 1]], [["e", 0, 0, 0, "r", 7, *[0] * 8]], 7, None]
+            rest = rng.choice([[], [rng.choice(rows)], [rng.choice(rows), "x"], [b""], ["x"], [1, 2, 3, 4, 5], [1, 2, 3, b"\0\1", ""]])
+            s.sendall(frame(request[0], request[1], 0, *rest))
+            continue
         reply = answer(request)
         if i and behaviour == "partial":
             s.sendall(reply[: rng.randrange(len(reply) + 1)])

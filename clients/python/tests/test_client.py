@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 from typing import Any
 
 import msgspec
@@ -127,6 +128,29 @@ class Plain:
     protocol_version: str
     message_id: str
     actions: list[Any]
+
+
+class Model:
+    """As pydantic's: fields by class, values as attributes, no mapping."""
+
+    model_fields = {"source_control_endpoint": None, "block_hashes": None}
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("kind", [Model, types.SimpleNamespace, Plain])
+def test_payloads_that_are_objects(daemon: Daemon, encoder: str, kind: Any) -> None:
+    payload = fetch()["actions"][0]["payload"]
+    if kind is Plain:
+        kind = dataclasses.make_dataclass("Payload", list(payload))
+    envelope = fetch()
+    envelope["actions"][0]["payload"] = kind(**payload)
+    with open_client(daemon, encoder=encoder) as client:
+        assert client.submit(envelope, "r", forward=True).forward == fetch()
+        envelope["actions"][0]["payload"] = kind  # a type is no value
+        assert client.submit(envelope, "r").results[0].reason == "malformed_action"
 
 
 class Mapping(dict):  # type: ignore[type-arg]

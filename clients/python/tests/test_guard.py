@@ -115,16 +115,20 @@ def test_claims(client: kvrt.Client) -> None:
         retain(1, 2, priority=5, ttl=60),
         retain(2, priority=9, ttl=10),
         retain(3, ttl=-1.0),
-        retain(1, kind="kv.evict"),
+        retain(4),
+        retain(4, kind="kv.evict"),
+        retain(5, kind="kv.forget"),
     ]
     front.submit_hint(envelope, "r")
     assert [claims.priority(b) for b in (1, 2, 3)] == [None] * 3
     front.discard_hint("r")
-    assert [claims.priority(b) for b in (1, 2, 3)] == [5, 9, None], "no handler judges kv.evict"
+    assert [claims.priority(b) for b in (1, 2, 3, 4, 5)] == [5, 9, None, EVICT, None]
     now += 30
     assert [claims.priority(b) for b in (1, 2)] == [5, 5], "no claim takes another's time"
     now += 31
-    assert [claims.priority(b) for b in (1, 2)] == [None, None] and len(claims) == 0
+    assert [claims.priority(b) for b in (1, 2)] == [None, None] and len(claims) == 1
+    claims.forget(4)
+    assert len(claims) == 0, "what is gone need not be dropped"
     claims.take([retain(1), retain(1, kind="kv.evict")], None)
     assert claims.priority(1) == EVICT
     claims.take([retain(1)], None)

@@ -110,15 +110,31 @@ def test_a_worker_ends(daemon: Daemon, method: str, handed: bool) -> None:
         assert client.counters().connects == 1
 
 
-@contextmanager
-def alarms(handler: Any, every: float = 0.0003) -> Iterator[None]:
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, every or 0.001, every)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+class Alarms:
+    """`with alarms(handler)`: calls it again and again in the main thread, in the middle of whatever runs."""
+
+    def __init__(self) -> None:
+        self.handler: Any = None
+        signal.signal(signal.SIGALRM, lambda *_: self.handler() if self.handler else None)
+
+    @contextmanager
+    def __call__(self, handler: Any, every: float = 0.0003) -> Iterator[None]:
+        self.handler = handler
+        try:
+            signal.setitimer(signal.ITIMER_REAL, every or 0.001, every)
+            yield
+        finally:
+            self.handler = None  # before any call, which a signal could come into
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.fixture
+def alarms() -> Iterator[Alarms]:
+    before = signal.getsignal(signal.SIGALRM)
+    yield Alarms()
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 class Interrupt(BaseException):
@@ -128,11 +144,11 @@ class Interrupt(BaseException):
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("linger", [0.0, 0.001])
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_interrupted_anywhere(daemon: Daemon, encoder: str, linger: float) -> None:
+def test_interrupted_anywhere(daemon: Daemon, alarms: Alarms, encoder: str, linger: float) -> None:
     """A signal whose handler raises, at any point of any call: it comes through, and the client goes on."""
     caught = 0
 
-    def handler(*_: Any) -> None:
+    def handler() -> None:
         raise Interrupt
 
     options = {"encoder": encoder, "linger": linger, "backoff_min": 0.0, "backoff_max": 0.001}
@@ -160,13 +176,13 @@ def test_interrupted_anywhere(daemon: Daemon, encoder: str, linger: float) -> No
         assert client.counters().adds_up, client.counters()
 
 
-def test_a_handler_that_calls(daemon: Daemon) -> None:
+def test_a_handler_that_calls(daemon: Daemon, alarms: Alarms) -> None:
     """A signal handler, or a finalizer, may call the client that it interrupts: nothing hangs or mixes."""
     with kvrt.Client(daemon.path) as client:
         until(lambda: client.ping(timeout=LONG))
         calls = 0
 
-        def handler(*_: Any) -> None:
+        def handler() -> None:
             nonlocal calls
             calls += 1
             client.submit_hint(fetch(calls), f"h{calls}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence, Set
+from types import SimpleNamespace
 from typing import Any
 
 try:
@@ -19,7 +20,7 @@ except ImportError:  # pragma: no cover - depends on the environment
 MAX_FRAME = 8 << 20
 
 HELLO, PING, SUBMIT, FINISH, DISCARD, STATUS, FORMULATE, FORMULATE_BATCH, ERROR = 0, 1, 2, 3, 4, 5, 6, 7, 15
-DESCRIBE, OUTCOMES, FETCH, PUT_BLOCK, GET_BLOCK = 8, 9, 10, 11, 12
+DESCRIBE, OUTCOMES, FETCH, PUT_BLOCK, GET_BLOCK, FOLLOW = 8, 9, 10, 11, 12, 13
 ONEWAY, FORWARD = 1, 2
 JSON, MSGPACK = 1, 2
 VERSION = 1
@@ -37,11 +38,15 @@ def plain(value: Any) -> Any:
     """Turns what an encoder does not know into what it does, or raises TypeError."""
     if isinstance(value, Mapping):
         return dict(value)
-    fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None)
-    if fields is None and hasattr(value, "__attrs_attrs__"):
-        fields = [a.name for a in value.__attrs_attrs__]
-    if fields is not None and not isinstance(value, type):
-        return {name: getattr(value, name) for name in fields}
+    if not isinstance(value, type):
+        kind = type(value)
+        for known in ("__struct_fields__", "__dataclass_fields__", "model_fields", "__fields__"):
+            if fields := getattr(kind, known, None):  # msgspec, dataclasses, pydantic 2 and 1
+                return {name: getattr(value, name) for name in fields}
+        if hasattr(kind, "__attrs_attrs__"):
+            return {a.name: getattr(value, a.name) for a in kind.__attrs_attrs__}
+        if isinstance(value, SimpleNamespace):
+            return vars(value)
     if hasattr(value, "tolist"):  # numpy's and torch's numbers and arrays
         return value.tolist()
     if hasattr(value, "__index__"):

@@ -12,9 +12,9 @@ from typing import Any
 
 from ._base import Base
 from ._codec import DISCARD, ONEWAY
-from ._exit import at_exit
 from ._flusher import Flusher
 from ._options import Options
+from ._process import at_exit, at_fork
 from .results import Counters, Reply
 
 # What waits for another frame to ride with: frames, and bytes of hints. More is sent at once.
@@ -51,6 +51,7 @@ class Inside(Base):
         self._deadline = self._options.deadline
         self._lazy = self._options.flush_interval > 0
         self._linger = self._options.linger if self._lazy else 0.0
+        at_fork(self)
 
     def counters(self) -> Counters:
         free = self._free()
@@ -121,14 +122,15 @@ class Inside(Base):
                 return
         link.push()
 
-    def _ride(self, request: tuple[Any, ...], counter: str) -> None:
+    def _ride(self, request: tuple[Any, ...], counter: str = "") -> None:
         """Adds a frame that may wait for the next."""
         if not self._free():
-            return self._busy(counter)
+            return self._busy(*filter(None, [counter]))
         with self._lock:
             link = self._link
             try:
-                setattr(link, counter, getattr(link, counter) + 1)
+                if counter:
+                    setattr(link, counter, getattr(link, counter) + 1)
                 self._drain()
                 if not link.add(request):
                     return
@@ -288,9 +290,10 @@ class Inside(Base):
         link.seq = seq = link.seq + 1
         try:
             frame = request(seq)
-        except ValueError:
+        except Exception as e:  # of what the caller has given
             link.requests += 1
             link.dropped_invalid += 1
+            link.warn("a request is out of the protocol's bounds: %s", e)
             return "invalid", 0
         before = link.dropped_invalid + link.dropped_too_large
         if not link.add(frame):
@@ -349,9 +352,9 @@ class Inside(Base):
         """Another thread is in the link, so its counters are not to be touched."""
         self._aside_count("requests", "dropped_busy", *names)
 
-    def _rejected(self, e: Exception, counter: str) -> None:
+    def _rejected(self, e: Exception, *counter: str) -> None:
         """A request that cannot be."""
-        self._aside_count("requests", "dropped_invalid", counter)
+        self._aside_count("requests", "dropped_invalid", *counter)
         self._link.warn("a request is out of the protocol's bounds: %s", e)
 
     def _aside_count(self, *names: str) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import weakref
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
+from ._aio_blocks import AsyncWithBlocks
 from ._base import (
-    Base,
     discard_request,
     finish_request,
     formulate_request,
@@ -20,19 +19,8 @@ from ._base import (
 )
 from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
 from ._options import Options
+from ._process import at_fork
 from .results import Formulated, Identity, Reply, Status
-
-_clients: weakref.WeakSet[AsyncClient] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for client in list(_clients):
-        client._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
 
 class _Done:
     """What the one-way methods return: it may be awaited, and need not be."""
@@ -45,7 +33,7 @@ class _Done:
 _DONE = _Done()
 
 
-class AsyncClient(Base):
+class AsyncClient(AsyncWithBlocks):
     """Client's twin for one event loop: the same options, counters and rules.
 
     The one-way methods never wait, so they may be called with or without await. There is no thread:
@@ -60,7 +48,7 @@ class AsyncClient(Base):
         self._timer: asyncio.TimerHandle | None = None
         self._futures: dict[int, tuple[int, asyncio.Future[Any]]] = {}
         self._setup(Options(**options))
-        _clients.add(self)
+        at_fork(self)
 
     def submit_hint(
         self, hints: Any, request_id: str | None = None, *, identity: Identity | None = None
@@ -79,21 +67,14 @@ class AsyncClient(Base):
     def discard_hint(self, request_id: str, *, identity: Identity | None = None) -> Awaitable[None]:
         """Forgets the hints of a request. Idempotent."""
         self._link.discarded += 1
-        try:
-            if request_id is not None:
-                self._send(discard_request(self._who(identity), request_id))
-        except Exception as e:
-            self._failed(e)
-        return _DONE
+        if request_id is None:  # what has no id was not stored
+            return _DONE
+        return self._oneway(lambda: discard_request(self._who(identity), request_id))
 
     def finish(self, request_id: str, *, aborted: bool = False, identity: Identity | None = None) -> Awaitable[None]:
         """Says that a request is over."""
         self._link.finished += 1
-        try:
-            self._send(finish_request(self._who(identity), request_id, aborted))
-        except Exception as e:
-            self._failed(e)
-        return _DONE
+        return self._oneway(lambda: finish_request(self._who(identity), request_id, aborted))
 
     async def submit(
         self,
@@ -192,6 +173,7 @@ class AsyncClient(Base):
 
     async def close(self) -> None:
         """Sends what can be sent at once, and closes."""
+        await self._close_side()
         self.flush()
         self._link.lose("the client closed it")
         self._link.abandon()
@@ -205,6 +187,13 @@ class AsyncClient(Base):
         await self.close()
 
     # Inside.
+
+    def _oneway(self, request: Callable[[], Any]) -> Awaitable[None]:
+        try:
+            self._send(request())
+        except Exception as e:
+            self._failed(e)
+        return _DONE
 
     def _send(self, request: tuple[Any, ...], now: bool = False) -> None:
         link = self._link
@@ -284,9 +273,10 @@ class AsyncClient(Base):
             link.seq = seq = link.seq + 1
             try:
                 frame = request(seq)
-            except ValueError:
+            except Exception as e:  # of what the caller has given
                 link.requests += 1
                 link.dropped_invalid += 1
+                link.warn("a request is out of the protocol's bounds: %s", e)
                 return None, "invalid"
             before = link.dropped_invalid + link.dropped_too_large
             if not link.add(frame):
@@ -347,6 +337,7 @@ class AsyncClient(Base):
         link.settle()
 
     def _forked(self) -> None:
+        super()._forked()
         self._loop, self._watched, self._timer = None, -1, None
         self._futures = {}
         self._link.reset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -17,23 +16,12 @@ from ._base import (
     text_id,
 )
 from ._codec import DISCARD, FINISH, FORWARD, MSGPACK, ONEWAY, PING, STATUS, SUBMIT
-from ._inside import RIDER_BYTES, RIDERS, Inside
+from ._inside import RIDER_BYTES, RIDERS
 from ._options import Options
+from ._with_blocks import WithBlocks
 from .results import Formulated, Identity, Reply, Status
 
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for client in list(_clients):
-        client._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-class Client(Inside):
+class Client(WithBlocks):
     """A connection to the daemon, for any number of threads.
 
     Nothing is opened before the first call. submit_hint and discard_hint have KVCR's signatures, do not
@@ -45,7 +33,6 @@ class Client(Inside):
         if path is not None:
             options["path"] = os.fspath(path)
         self._open(Options(**options))
-        _clients.add(self)
 
     # One-way.
 
@@ -234,6 +221,10 @@ class Client(Inside):
         flusher, self._flusher = self._flusher, None
         if flusher is not None:
             flusher.stop()
+        side, self._side = self._side, None
+        if side is not None:
+            self._past = self._past.plus(side.counters())
+            side.shut()
         if not self._free():
             return
         with self._lock:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ._envelope import envelope
+from .blocks import Block, Fetched, Outcome, Outcomes, Stored
 from .results import Counters, Formulated, Identity, Reply, Status
 
 
@@ -16,7 +17,8 @@ class NullClient:
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        self._submitted = self._discarded = self._finished = self._calls = self._malformed = 0
+        self._submitted = self._discarded = self._finished = self._described = 0
+        self._calls = self._malformed = 0
 
     def submit_hint(self, hints: Any, request_id: str | None = None, *, identity: Identity | None = None) -> None:
         try:
@@ -80,6 +82,74 @@ class NullClient:
         self._calls += 1
         return (Formulated(error="unavailable"),) * len(contexts)
 
+    def describe(
+        self,
+        request_id: str,
+        hashes: Any,
+        block_size: int,
+        *,
+        tenant: str = "",
+        namespace: str = "",
+        identity: Identity | None = None,
+    ) -> None:
+        self._described += 1
+
+    def described(
+        self,
+        request_id: str,
+        hashes: Any,
+        block_size: int,
+        *,
+        tenant: str = "",
+        namespace: str = "",
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> str:
+        self._described += 1
+        self._calls += 1
+        return "unavailable"
+
+    def outcomes(
+        self,
+        request_id: str | None = None,
+        *,
+        message_id: str = "",
+        limit: int = 0,
+        timeout: float | None = None,
+        identity: Identity | None = None,
+    ) -> Outcomes:
+        self._calls += 1
+        return Outcomes(error="unavailable")
+
+    def follow(
+        self, request_id: str | None = None, *, message_id: str = "", identity: Identity | None = None
+    ) -> NullFollowing:
+        return NullFollowing()
+
+    def fetch(
+        self,
+        request_id: str,
+        hashes: Any = (),
+        *,
+        tenant: str = "",
+        namespace: str = "",
+        block_bytes: int = 0,
+        timeout: float = 0.0,
+        identity: Identity | None = None,
+    ) -> Fetched:
+        self._calls += 1
+        return Fetched(error="unavailable")
+
+    def put_block(
+        self, block_hash: int, block: Any, *, tenant: str = "", namespace: str = "", timeout: float = 0.0
+    ) -> Stored:
+        self._calls += 1
+        return Stored(error="unavailable")
+
+    def get_block(self, block_hash: int, *, tenant: str = "", namespace: str = "", timeout: float = 0.0) -> Block:
+        self._calls += 1
+        return Block(error="unavailable")
+
     def ping(self, *, timeout: float | None = None) -> bool:
         self._calls += 1
         return False
@@ -102,7 +172,7 @@ class NullClient:
 
     def counters(self) -> Counters:
         answerless = self._calls
-        others = self._submitted + self._discarded + self._finished
+        others = self._submitted + self._discarded + self._finished + self._described
         return Counters(
             requests=others,
             submitted=self._submitted,
@@ -113,3 +183,24 @@ class NullClient:
             unavailable=answerless,
             malformed=self._malformed,
         )
+
+
+class NullFollowing:
+    """Nothing comes."""
+
+    lost = restarts = 0
+
+    def poll(self, wait: float = 1.0, *, limit: int = 0) -> Outcomes:
+        return Outcomes(error="unavailable")
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> NullFollowing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass

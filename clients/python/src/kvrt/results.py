@@ -283,6 +283,10 @@ class Counters:
     def dropped(self) -> int:
         return sum(getattr(self, f.name) for f in fields(self) if f.name.startswith("dropped_"))
 
+    def plus(self, other: Counters) -> Counters:
+        """Both together, as of two connections."""
+        return Counters(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
     @property
     def adds_up(self) -> bool:
         return (

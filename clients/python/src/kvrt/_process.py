@@ -1,4 +1,4 @@
-"""What waits in this process leaves before the process does."""
+"""Clients and the life of their process: its end, and its forks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ class Ends(Protocol):
     def _end(self) -> None: ...
 
 
-_waiting: weakref.WeakSet[Ends] = weakref.WeakSet()
-_registered = 0  # the process that has it
+class Forks(Protocol):
+    def _forked(self) -> None: ...
+
+
+_ends: weakref.WeakSet[Ends] = weakref.WeakSet()
+_forks: weakref.WeakSet[Forks] = weakref.WeakSet()
+_registered = 0  # the process whose end is waited for
 
 
 def at_exit(client: Ends) -> None:
     """Has the client told when the interpreter, or this worker of multiprocessing, ends."""
     global _registered
-    _waiting.add(client)
+    _ends.add(client)
     if _registered == os.getpid():
         return
     _registered = os.getpid()
@@ -33,8 +38,22 @@ def at_exit(client: Ends) -> None:
 
 
 def _end_all() -> None:
-    for client in list(_waiting):
+    for client in list(_ends):
         try:
             client._end()
         except Exception:  # the end of a process is no place for it
             pass
+
+
+def at_fork(client: Forks) -> None:
+    """Has the client told, in every child, that it is in a child."""
+    _forks.add(client)
+
+
+def _fork_all() -> None:
+    for client in list(_forks):
+        client._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fork_all)

@@ -200,6 +200,30 @@ func (c *checker) text(n Node) error {
 	return nil
 }
 
+// texts verifies the strings of 8 to 32 ASCII characters that a list begins with, as lists
+// of hashes in text do, and returns how many those are. What follows is judged one by one.
+func (c *checker) texts(nodes []byte) (n uint32) {
+	const highs = 0x8080808080808080
+	base, budget := c.base, c.budget
+	for ; len(nodes) >= SizeNode; nodes = nodes[SizeNode:] {
+		head, off := binary.LittleEndian.Uint64(nodes), binary.LittleEndian.Uint64(nodes[OffNodeVal:])
+		size := head >> 32
+		if uint32(head) != uint32(TagString) || size-8 > 24 || off < c.low || off > uint64(len(base)) || size > uint64(len(base))-off || size > budget {
+			break
+		}
+		b := base[off : off+size]
+		bits := binary.LittleEndian.Uint64(b) | binary.LittleEndian.Uint64(b[size-8:]) // and what is between, or the same again
+		bits |= binary.LittleEndian.Uint64(b[min(size-8, 8):]) | binary.LittleEndian.Uint64(b[max(size, 16)-16:])
+		if bits&highs != 0 {
+			break
+		}
+		budget -= size
+		n++
+	}
+	c.budget = budget
+	return n
+}
+
 func (c *checker) array(n Node, depth int) error {
 	if depth > MaxDepth {
 		return bad("nested deeper than %d", MaxDepth)
@@ -207,8 +231,9 @@ func (c *checker) array(n Node, depth int) error {
 	if err := c.run(n.Val, uint64(n.Len)*SizeNode, 8, "array"); err != nil {
 		return err
 	}
-	canonical := n.Len == 0
-	for i := range n.Len {
+	texts := c.texts(c.base[n.Val:][:uint64(n.Len)*SizeNode])
+	canonical := n.Len == 0 || texts > 0
+	for i := texts; i < n.Len; i++ {
 		e, err := c.nodeAt(uint32(n.Val) + i*SizeNode)
 		switch {
 		case err != nil:

@@ -3,6 +3,7 @@ package hint
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/kvrt/kvrt/abi"
 )
@@ -42,8 +43,8 @@ func appendMsgpack(dst []byte, base abi.Base, n abi.Node) (_ []byte, err *Encode
 		off := uint32(n.Val)
 		return appendMsgpackU64s(appendMsgpackArrayHead(dst, n.Len), base[off:off+8*n.Len]), nil
 	case abi.TagArray:
-		dst = appendMsgpackArrayHead(dst, n.Len)
-		for i := range n.Len {
+		dst, texts := appendMsgpackTexts(appendMsgpackArrayHead(dst, n.Len), base, base[uint32(n.Val):][:n.Len*abi.SizeNode])
+		for i := texts; i < n.Len; i++ {
 			e := base.Elem(n, i)
 			if e.Tag == abi.TagString {
 				dst = appendMsgpackString(dst, base.Bytes(e))
@@ -124,6 +125,32 @@ func appendMsgpackString[S []byte | string](dst []byte, s S) []byte {
 		dst = appendMsgpackHead(dst, mpStr8, uint32(len(s)))
 	}
 	return append(dst, s...)
+}
+
+// appendMsgpackTexts appends the strings of 8 to 31 bytes that a list begins with, as
+// lists of hashes in text do, and returns how many those are. They are copied in words.
+func appendMsgpackTexts(dst []byte, base abi.Base, nodes []byte) (_ []byte, n uint32) {
+	for ; len(nodes) >= abi.SizeNode; nodes = nodes[abi.SizeNode:] {
+		e := abi.GetNode(nodes, 0)
+		if e.Tag != abi.TagString || e.Len-8 > 31-8 {
+			break
+		}
+		s := base.Bytes(e)
+		if cap(dst)-len(dst) < 32 {
+			dst = slices.Grow(dst, 32)
+		}
+		at := len(dst)
+		dst = dst[:at+1+len(s)]
+		to := dst[at+1:]
+		dst[at] = mpFixStr | byte(len(s))
+		last, second, third := len(s)-8, min(len(s)-8, 8), max(len(s), 16)-16 // they overlap
+		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(s))
+		binary.LittleEndian.PutUint64(to[second:], binary.LittleEndian.Uint64(s[second:]))
+		binary.LittleEndian.PutUint64(to[third:], binary.LittleEndian.Uint64(s[third:]))
+		binary.LittleEndian.PutUint64(to[last:], binary.LittleEndian.Uint64(s[last:]))
+		n++
+	}
+	return dst, n
 }
 
 // appendMsgpackLong appends the head of a long array or map: lead16, then lead16 + 1.

@@ -128,8 +128,8 @@ func (d *decoder) writable(format Format, base abi.Base, n abi.Node) bool {
 	case abi.TagBytes, abi.TagExt:
 		return format == FormatMsgpack
 	case abi.TagArray:
-		for i := range n.Len {
-			if !d.writable(format, base, base.Elem(n, i)) {
+		for list := base[uint32(n.Val):][:n.Len*abi.SizeNode]; len(list) >= abi.SizeNode; list = list[abi.SizeNode:] {
+			if abi.Tag(list[0]) != abi.TagString && !d.writable(format, base, abi.GetNode(list, 0)) {
 				return false
 			}
 		}

@@ -254,8 +254,9 @@ func checkBlocks(base abi.Base, p abi.Node, keys int) (detail string) {
 	switch hashes.Tag {
 	case abi.TagU64s:
 	case abi.TagArray:
+		list := base[uint32(hashes.Val):][:hashes.Len*abi.SizeNode]
 		for i := range hashes.Len {
-			if e := base.Elem(hashes, i); e.Tag != abi.TagU64 && (e.Tag != abi.TagString || !decimalHash(base.Bytes(e))) {
+			if e := abi.GetNode(list, i*abi.SizeNode); e.Tag != abi.TagU64 && (e.Tag != abi.TagString || !decimalHash(base.Bytes(e))) {
 				return "block_hashes[" + strconv.Itoa(int(i)) + "] must be an integer in [0, 2^64), or its decimal text without leading zeros"
 			}
 		}

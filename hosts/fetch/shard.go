@@ -122,20 +122,21 @@ type slot struct {
 // A shard is a part of the store under one lock: a table with linear probing, the
 // entries in the order of their age, and the free lists. Processors take turns with it,
 // and what one has written costs the next a miss for each cache line: so what every hint
-// touches lies in the first three lines, and what new ones touch in the fourth.
+// writes lies in the first line, and what new ones write in the next three.
 type shard struct {
-	mu      sync.Mutex
-	used    int
-	table   []slot // a power of two
-	last    int64  // the latest time seen
-	entries int64  // in hand of the store's budgets
-	bytes   int64
+	mu       sync.Mutex
+	used     int
+	table    []slot // a power of two
+	last     int64  // the latest time seen
+	replaced uint64 // counts
+	prepared int    // bytes of hints between Prepare and Commit or Drop
 
 	hints list
 	tombs list
 
-	stats    counters
-	prepared int // bytes of hints between Prepare and Commit or Drop
+	stats   counters
+	entries int64 // in hand of the store's budgets
+	bytes   int64
 
 	free    *entry
 	freeLen int

@@ -21,9 +21,9 @@ type Stats struct {
 	RefusedLimit    uint64 // limit_exceeded
 }
 
-// counters are the totals that a shard counts under its lock.
+// counters are totals that a shard counts under its lock.
 type counters struct {
-	submitted, replaced, finished, discarded, expired, conflicts, refusedFinished uint64
+	submitted, finished, discarded, expired, conflicts, refusedFinished uint64
 }
 
 // Stats adds the shards up, one after the other.
@@ -42,7 +42,7 @@ func (s *Store) Stats() Stats {
 		st.Bytes -= sh.bytes
 		st.Prepared += int64(sh.prepared)
 		st.Submitted += sh.stats.submitted
-		st.Replaced += sh.stats.replaced
+		st.Replaced += sh.replaced
 		st.Finished += sh.stats.finished
 		st.Discarded += sh.stats.discarded
 		st.Expired += sh.stats.expired

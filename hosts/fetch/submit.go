@@ -269,7 +269,7 @@ func (s *Store) submit(sh *shard, p *Pending, now int64) (abi.Reason, string) {
 		sh.recycle(p, e.hashes)
 		sh.sets.put(e.set)
 		e.set, e.distinct = nil, 0
-		sh.stats.replaced++
+		sh.replaced++
 	}
 	e.state, e.cause, e.noRetain = live, abi.ReasonNone, p.noRetain
 	e.count, e.hashes, p.hashes = p.count, p.hashes, nil

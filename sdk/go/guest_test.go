@@ -41,6 +41,39 @@ func act(payload string) string {
 	return `{"action_id":"a1","action_type":"demo.evict","action_version":"","payload":` + payload + `}`
 }
 
+func TestBlocksOnTheDevice(t *testing.T) {
+	h := guesttest.Host{OnDevice: []uint64{2, 9}, Request: []uint64{9}, Memory: kvrt.DeviceMemory{Device: abi.DeviceCUDA, Blocks: 8}}
+	var room [3]abi.Residency
+	var counts []int
+	var memory kvrt.DeviceMemory
+	why := abi.ReasonNone
+	g := kvrt.Guest{Handle: func(a kvrt.Action, _ kvrt.Envelope) kvrt.Answer {
+		memory, why = kvrt.Device()
+		for _, hashes := range [][]uint64{{1, 2}, nil} {
+			n, _ := kvrt.OnDevice(hashes, room[len(counts):])
+			counts = append(counts, n)
+		}
+		return kvrt.PrefetchToDevice(a.Payload().Get("block_hashes").Hashes())
+	}}
+	for _, payload := range []string{`{"block_hashes":[7,8]}`, `{}`} {
+		counts = counts[:0]
+		if got := h.Handle(g, 0, act(payload)); got.Status != abi.StatusAccepted {
+			t.Errorf("%+v", got)
+		}
+	}
+	want := [3]abi.Residency{abi.ResidencyAbsent, abi.ResidencyDevice, abi.ResidencyAbsent}
+	if want[1] = abi.ResidencyDevice; room != want || !reflect.DeepEqual(counts, []int{2, 1}) || memory.Blocks != 8 || why != abi.ReasonNone {
+		t.Errorf("%v, %v, %+v, %v", room, counts, memory, why)
+	}
+	if !reflect.DeepEqual(h.Prefetches, [][]uint64{{7, 8}, {9}}) {
+		t.Errorf("%v", h.Prefetches)
+	}
+	h.DeviceRefuses = abi.ReasonUnavailable
+	if got := h.Handle(g, 0, act(`{}`)); got.Reason != abi.ReasonUnavailable || why != abi.ReasonUnavailable {
+		t.Errorf("no device: %+v, %v", got, why)
+	}
+}
+
 func TestHandler(t *testing.T) {
 	h := guesttest.Host{Clock: -5}
 	for _, c := range []struct {

@@ -35,3 +35,34 @@ func Discard() Answer { return verdict(host.Discard()) }
 
 // Finish ends this call's request (capability kvrt_fetch). It may be repeated.
 func Finish(aborted bool) Answer { return verdict(host.Finish(aborted)) }
+
+// DeviceMemory describes the device's memory for blocks.
+type DeviceMemory = host.DeviceMemory
+
+// Device asks for the device's memory for blocks (capability kvrt_gpu). The reason is
+// ReasonNone, or says why there is none.
+func Device() (DeviceMemory, abi.Reason) {
+	m, n := host.Device()
+	return m, reason(n)
+}
+
+// OnDevice writes for each block whether it is on the device, to a slice of the caller's
+// that has room for all, and returns how many blocks that are (capability kvrt_gpu). No
+// hashes stand for the blocks of the request.
+func OnDevice(hashes []uint64, room []abi.Residency) (blocks int, why abi.Reason) {
+	n := host.OnDevice(hashes, room)
+	return int(max(n, 0)), reason(n)
+}
+
+// PrefetchToDevice brings blocks from the host's block store to the device, when the action
+// is accepted (capability kvrt_gpu). No hashes stand for the blocks of the request.
+func PrefetchToDevice(hashes []uint64) Answer {
+	return verdict(int32(min(host.PrefetchToDevice(hashes), 0)))
+}
+
+func reason(n int64) abi.Reason {
+	if n >= 0 {
+		return abi.ReasonNone
+	}
+	return abi.Reason(-n)
+}

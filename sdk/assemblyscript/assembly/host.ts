@@ -40,3 +40,44 @@ export function discard(): Answer { return verdict(abi.kvrt_fetch_discard()); }
 
 /** Ends this call's request. May be repeated. */
 export function finish(aborted: bool): Answer { return verdict(abi.kvrt_fetch_finish(aborted ? 1 : 0)); }
+
+/** Brings blocks from the host's block store to the device (capability kvrt_gpu). An empty list stands for the blocks of the request. */
+export function prefetchToDevice(hashes: Hashes): Answer {
+  const n = abi.kvrt_gpu_prefetch(hashes.at, hashes.length);
+  return verdict(n < 0 ? <i32>n : 0);
+}
+
+/**
+ * Writes for each block whether it is on the device, as a RESIDENCY_ constant, if there is
+ * room for all, and returns how many blocks that are, or a negated REASON_ constant
+ * (capability kvrt_gpu). An empty list stands for the blocks of the request.
+ */
+export function onDevice(hashes: Hashes, room: StaticArray<u8>): i64 {
+  return abi.kvrt_gpu_residency(hashes.at, hashes.length, changetype<usize>(room), room.length);
+}
+
+/** The device's memory for blocks; `refused` says why there is none, a REASON_ constant. */
+export class DeviceMemory {
+  refused: u32 = 0;
+  device: u32 = 0;
+  blockBytes: u64 = 0;
+  blocks: u64 = 0;
+  used: u64 = 0;
+}
+
+/** Describes the device's memory for blocks (capability kvrt_gpu). */
+export function device(): DeviceMemory {
+  const m = new DeviceMemory();
+  const buf = new StaticArray<u8>(<i32>abi.SIZE_DEVICE_INFO);
+  const at = changetype<usize>(buf);
+  const n = abi.kvrt_gpu_info(at, <u32>abi.SIZE_DEVICE_INFO);
+  if (n < 0) {
+    m.refused = <u32>-n;
+    return m;
+  }
+  m.device = load<u32>(at + abi.OFF_DEVICE_INFO_DEVICE);
+  m.blockBytes = load<u64>(at + abi.OFF_DEVICE_INFO_BLOCK_BYTES);
+  m.blocks = load<u64>(at + abi.OFF_DEVICE_INFO_BLOCKS);
+  m.used = load<u64>(at + abi.OFF_DEVICE_INFO_USED);
+  return m;
+}

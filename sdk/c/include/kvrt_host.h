@@ -59,6 +59,13 @@ KV_INLINE kv_answer kv_device_prefetch(kv_hashes hashes)
     return n < 0 ? n : 0;
 }
 
+// kv_device_residency writes for each block whether it is on the device, as
+// KVRT_RESIDENCY_..., to room for that many bytes, and returns how many blocks that are.
+// kv_device_info describes the device's memory for blocks. A negative result is an
+// answer that says why there is none.
+KV_INLINE int64_t kv_device_residency(kv_hashes hashes, uint8_t *room, uint32_t blocks) { return kvrt_gpu_residency(hashes.ptr, hashes.len, room, blocks); }
+KV_INLINE int64_t kv_device_info(kvrt_device_info_t *info) { return kvrt_gpu_info(info, sizeof *info); }
+
 // kv_now and kv_monotonic are clocks in ns (capability kvrt_clock), read once per call.
 KV_INLINE int64_t kv_now(void) { return kvrt_clock_now(); }
 KV_INLINE int64_t kv_monotonic(void) { return kvrt_clock_monotonic(); }

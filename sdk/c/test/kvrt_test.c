@@ -333,6 +333,20 @@ static void sessions(void)
     CHECK(kv_session_frontiers(KV_LIT("s")).refused == KVRT_REASON_INDEX_OFF && kv_session_node(2, &n) == KVRT_REASON_INDEX_OFF);
 }
 
+static void device(void)
+{
+    uint64_t hashes[] = {1, 2};
+    uint8_t where[2] = {9, 9};
+    kvrt_device_info_t info;
+    CHECK(kv_device_residency((kv_hashes){hashes, 2}, where, 1) == 2 && where[0] == 9);
+    CHECK(kv_device_residency((kv_hashes){hashes, 2}, where, 2) == 2 && where[1] == KVRT_RESIDENCY_ABSENT);
+    CHECK(kv_device_info(&info) == sizeof info && info.device == KVRT_DEVICE_HOST_MEMORY && info.blocks == 64);
+    stub.device_answer = -KVRT_REASON_UNAVAILABLE;
+    CHECK(kv_device_residency((kv_hashes){hashes, 2}, where, 2) == -KVRT_REASON_UNAVAILABLE);
+    CHECK(kv_device_info(&info) == -KVRT_REASON_UNAVAILABLE && kv_device_prefetch((kv_hashes){hashes, 2}) == -KVRT_REASON_UNAVAILABLE);
+    stub.device_answer = 0;
+}
+
 static void init(void)
 {
     CHECK(stub_init(0).status == KVRT_STATUS_ACCEPTED);
@@ -354,5 +368,6 @@ int main(void)
     policy();
     lists();
     sessions();
+    device();
     return stub_done();
 }

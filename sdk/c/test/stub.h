@@ -134,6 +134,29 @@ int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t n) { return stub_block
 int64_t kvrt_store_evict_after(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_store.evict_after", stub.store_answer, hashes, n); }
 int64_t kvrt_gpu_prefetch(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_gpu.prefetch", stub.device_answer, hashes, n); }
 
+// kvrt_gpu_residency has no block on the device.
+int64_t kvrt_gpu_residency(const uint64_t *hashes, uint32_t n, void *buf, uint32_t cap)
+{
+    (void)hashes;
+    if (stub.device_answer != 0 || (n == 0 && !stub.request))
+        return stub.device_answer != 0 ? stub.device_answer : -KVRT_REASON_NOT_FOUND;
+    if (n == 0)
+        n = stub.request_blocks;
+    if (cap >= n && n > 0)
+        memset(buf, KVRT_RESIDENCY_ABSENT, n);
+    return n;
+}
+
+int64_t kvrt_gpu_info(void *buf, uint32_t cap)
+{
+    kvrt_device_info_t info = {.device = KVRT_DEVICE_HOST_MEMORY, .block_bytes = 1 << 20, .blocks = 64};
+    if (stub.device_answer != 0)
+        return stub.device_answer;
+    if (cap >= sizeof info)
+        memcpy(buf, &info, sizeof info);
+    return sizeof info;
+}
+
 int64_t kvrt_store_request(void *buf, uint32_t cap)
 {
     if (stub.store_answer != 0 || !stub.request)

@@ -119,3 +119,19 @@ pub fn device_prefetch(hashes: &[u64]) -> Answer {
     // SAFETY: the run is valid for the length of the call.
     accepted(unsafe { host::gpu::prefetch(hashes.as_ptr(), hashes.len() as u32) })
 }
+
+/// Writes for each block whether it is on the device, as a `RESIDENCY_` constant, if there
+/// is room for all, and returns how many blocks that are (capability kvrt_gpu). An empty
+/// list stands for the blocks of the request. The error is a `REASON_` constant.
+pub fn device_residency(hashes: &[u64], room: &mut [u8]) -> Result<usize, u32> {
+    // SAFETY: both runs are valid for the length of the call.
+    count(unsafe { host::gpu::residency(hashes.as_ptr(), hashes.len() as u32, room.as_mut_ptr(), room.len() as u32) })
+}
+
+/// Describes the device's memory for blocks (capability kvrt_gpu). The error is a `REASON_`
+/// constant.
+pub fn device_info() -> Result<crate::abi::DeviceInfo, u32> {
+    let mut info = crate::abi::DeviceInfo { device: 0, zero: 0, block_bytes: 0, blocks: 0, used: 0 };
+    // SAFETY: the record is valid for the length of the call, and any bytes are one.
+    count(unsafe { host::gpu::info(&mut info as *mut _ as *mut u8, crate::abi::SIZE_DEVICE_INFO as u32) }).map(|_| info)
+}

@@ -162,6 +162,20 @@ fn host_functions() {
 }
 
 #[test]
+fn blocks_on_the_device() {
+    host::reset(host::Record { on_device: vec![2, 9], request: Some(vec![9]), ..Default::default() });
+    let mut room = [7; 3];
+    assert_eq!(kvrt::device_residency(&[1, 2], &mut room), Ok(2));
+    assert_eq!(room, [RESIDENCY_ABSENT, RESIDENCY_DEVICE, 7]);
+    assert_eq!((kvrt::device_residency(&[], &mut room), room[0]), (Ok(1), RESIDENCY_DEVICE));
+    assert_eq!((kvrt::device_residency(&[1, 2], &mut room[..1]), room[0]), (Ok(2), RESIDENCY_DEVICE));
+    let info = kvrt::device_info().unwrap();
+    assert_eq!((info.device, info.block_bytes, info.blocks, info.used), (DEVICE_HOST_MEMORY, 1 << 20, 64, 2));
+    host::reset(host::Record { device_answer: -i64::from(REASON_UNAVAILABLE), ..Default::default() });
+    assert_eq!((kvrt::device_residency(&[1], &mut room), kvrt::device_info()), (Err(REASON_UNAVAILABLE), Err(REASON_UNAVAILABLE)));
+}
+
+#[test]
 fn actions_know_their_place() {
     let actions = [r#"{"action_type":"t","payload":{}}"#, r#"{"action_id":"i","action_type":"t","action_version":"","payload":{"do":"place"}}"#];
     assert_eq!(handle(&Guest, &actions, 1).detail, r#"Some("i") Some("t") Some("") 1/1/2/2"#);

@@ -11,6 +11,9 @@ type Native interface {
 	Fetch(source string, hashes []uint64, flags abi.FetchFlag) int32
 	Discard() int32
 	Finish(aborted bool) int32
+	Device() (DeviceMemory, int64)
+	OnDevice(hashes []uint64, room []abi.Residency) int64
+	PrefetchToDevice(hashes []uint64) int64
 }
 
 // native is the host of the test that runs.
@@ -48,3 +51,12 @@ func Discard() int32 { return get().Discard() }
 
 // Finish ends the request.
 func Finish(aborted bool) int32 { return get().Finish(aborted) }
+
+// Device describes the device.
+func Device() (DeviceMemory, int64) { return get().Device() }
+
+// OnDevice asks where blocks are.
+func OnDevice(hashes []uint64, room []abi.Residency) int64 { return get().OnDevice(hashes, room) }
+
+// PrefetchToDevice brings blocks to the device.
+func PrefetchToDevice(hashes []uint64) int64 { return get().PrefetchToDevice(hashes) }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/kvrt/kvrt/abi"
@@ -28,6 +29,18 @@ func fetchDiscard() int32
 
 //go:wasmimport kvrt_fetch finish
 func fetchFinish(aborted uint32) int32
+
+//go:wasmimport kvrt_gpu info
+//go:noescape
+func gpuInfo(buf unsafe.Pointer, n uint32) int64
+
+//go:wasmimport kvrt_gpu residency
+//go:noescape
+func gpuResidency(hashes unsafe.Pointer, count uint32, buf unsafe.Pointer, n uint32) int64
+
+//go:wasmimport kvrt_gpu prefetch
+//go:noescape
+func gpuPrefetch(hashes unsafe.Pointer, count uint32) int64
 
 // Log writes a line.
 func Log(level abi.Level, line string) {
@@ -57,3 +70,27 @@ func Discard() int32 { return fetchDiscard() }
 
 // Finish ends the request.
 func Finish(aborted bool) int32 { return fetchFinish(uint32(abi.Bool(aborted).Val)) }
+
+// Device describes the device.
+func Device() (DeviceMemory, int64) {
+	var b [abi.SizeDeviceInfo]byte
+	n := gpuInfo(unsafe.Pointer(&b), abi.SizeDeviceInfo)
+	if n < 0 {
+		return DeviceMemory{}, n
+	}
+	u64 := func(off int) uint64 { return binary.LittleEndian.Uint64(b[off:]) }
+	return DeviceMemory{
+		Device:     abi.Device(binary.LittleEndian.Uint32(b[abi.OffDeviceInfoDevice:])),
+		BlockBytes: u64(abi.OffDeviceInfoBlockBytes), Blocks: u64(abi.OffDeviceInfoBlocks), Used: u64(abi.OffDeviceInfoUsed),
+	}, n
+}
+
+// OnDevice asks where blocks are.
+func OnDevice(hashes []uint64, room []abi.Residency) int64 {
+	return gpuResidency(unsafe.Pointer(unsafe.SliceData(hashes)), uint32(len(hashes)), unsafe.Pointer(unsafe.SliceData(room)), uint32(len(room)))
+}
+
+// PrefetchToDevice brings blocks to the device.
+func PrefetchToDevice(hashes []uint64) int64 {
+	return gpuPrefetch(unsafe.Pointer(unsafe.SliceData(hashes)), uint32(len(hashes)))
+}

@@ -24,6 +24,8 @@ pub struct Record {
     pub store_answer: i64,
     /// Blocks to bring to the device, of kvrt_gpu.prefetch.
     pub device: Vec<Vec<u64>>,
+    /// Blocks that are on the device.
+    pub on_device: Vec<u64>,
     /// What kvrt_gpu answers: 0, or a negated reason.
     pub device_answer: i64,
     /// What the clocks say.
@@ -155,6 +157,40 @@ pub(crate) mod store {
 
 pub(crate) mod gpu {
     use super::{blocks, RECORD};
+    use crate::abi::{DeviceInfo, DEVICE_HOST_MEMORY, RESIDENCY_ABSENT, RESIDENCY_DEVICE, SIZE_DEVICE_INFO};
+
+    pub unsafe fn residency(hashes: *const u64, count: u32, buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| {
+            let r = r.borrow();
+            match blocks(&r, hashes, count) {
+                _ if r.device_answer != 0 => r.device_answer,
+                Err(n) => n,
+                Ok(list) => {
+                    if list.len() <= cap as usize {
+                        for (i, h) in list.iter().enumerate() {
+                            *buf.add(i) = if r.on_device.contains(h) { RESIDENCY_DEVICE } else { RESIDENCY_ABSENT };
+                        }
+                    }
+                    list.len() as i64
+                }
+            }
+        })
+    }
+
+    /// The device has room for 64 blocks of 1 MiB.
+    pub unsafe fn info(buf: *mut u8, cap: u32) -> i64 {
+        RECORD.with(|r| {
+            let r = r.borrow();
+            if r.device_answer != 0 {
+                return r.device_answer;
+            }
+            let info = DeviceInfo { device: DEVICE_HOST_MEMORY, zero: 0, block_bytes: 1 << 20, blocks: 64, used: r.on_device.len() as u64 };
+            if cap as usize >= SIZE_DEVICE_INFO {
+                std::ptr::copy_nonoverlapping(&info as *const DeviceInfo as *const u8, buf, SIZE_DEVICE_INFO);
+            }
+            SIZE_DEVICE_INFO as i64
+        })
+    }
 
     pub unsafe fn prefetch(hashes: *const u64, count: u32) -> i64 {
         RECORD.with(|r| {

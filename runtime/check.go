@@ -39,6 +39,7 @@ func Check(cfg Config, spec GuestSpec) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	admitted.budget = &r.budget
 	info, _, err := r.check(&spec)
 	refused := &LoadError{Guest: spec.Name}
 	switch {
@@ -47,6 +48,7 @@ func Check(cfg Config, spec GuestSpec) (*Info, error) {
 		if _, err = r.load(context.Background(), spec); !admitted.reached {
 			return info, err
 		}
+		info.Reserves = admitted.reserved
 		return info, nil
 	case !errors.As(err, &refused):
 		return nil, err
@@ -58,11 +60,15 @@ func Check(cfg Config, spec GuestSpec) (*Info, error) {
 
 // admitted is an engine that compiles nothing. A load gets to it when the guest holds
 // every rule that needs no engine.
-type admitted struct{ reached bool }
+type admitted struct {
+	budget   *budget
+	reached  bool
+	reserved uint64
+}
 
 func (*admitted) Name() string { return "none" }
 
 func (a *admitted) Compile(context.Context, []byte, CompileOptions) (Module, error) {
-	a.reached = true
+	a.reached, a.reserved = true, a.budget.taken.Load()
 	return nil, errors.New("admitted")
 }

@@ -43,6 +43,9 @@ type Info struct {
 	SHA256   string
 	// Imports are the import modules, each a capability but abi.ModuleWASI; sorted.
 	Imports []string
+	// Reserves is what the guest takes of [Config].Memory, its machine code not counted.
+	// [Check] tells it of a guest that holds every rule.
+	Reserves uint64
 }
 
 // Inspect reads a module and applies every rule that needs neither an engine nor a
@@ -212,7 +215,7 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 			return nil, refused
 		}
 	}
-	if err := g.reserve(); err != nil {
+	if err := g.reserve(code); err != nil {
 		return nil, refuse("limit/guest-memory", "guest_memory", err)
 	}
 	kept := false
@@ -227,6 +230,10 @@ func (r *Runtime) load(ctx context.Context, spec GuestSpec) (*guest, error) {
 	}
 	if err != nil {
 		return nil, refuse("engine/compile", r.cfg.Engine.Name(), err)
+	}
+	if err := g.reserveCode(); err != nil {
+		g.module.Close()
+		return nil, refuse("limit/guest-memory", "guest_memory", err)
 	}
 	if g.pool, err = newPool(ctx, g, g.limits.Instances); err != nil {
 		g.module.Close()

@@ -7,7 +7,7 @@ func (r *Runtime) Observe(o Observer) {
 		return
 	}
 	s := RuntimeStats{Generation: gen.number, Guests: len(gen.guests), Swaps: r.swaps.Load(), FailedSwaps: r.failed.Load(),
-		MemoryBudget: r.budget.most, MemoryReserved: r.budget.taken.Load(), HeavyMost: cap(r.lane), HeavyRunning: len(r.lane)}
+		MemoryBudget: r.budget.most, MemoryReserved: r.budget.taken.Load(), HeavyMost: cap(r.lane), HeavyRunning: len(r.lane), HeavyFuel: r.cfg.HeavyFuel}
 	for i := range r.shards {
 		sh := &r.shards[i]
 		s.Dispatches += sh.dispatches.Load()

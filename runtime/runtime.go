@@ -36,10 +36,10 @@ type Config struct {
 	// Patience is how long host functions may make one call wait, when they ask as
 	// [Call.Patience] wants it. Default 50 ms.
 	Patience time.Duration
-	// Memory is what the instances of all guests may come to in bytes, linear memory and
-	// tables at their limits: of each guest all instances and one spare. A guest that would
-	// not fit is refused; one that is being replaced counts until its last call has ended.
-	// Default 1 GiB, or 512 MiB for each of Processors when that is more.
+	// Memory is what all guests may come to in bytes: of each all instances and one spare,
+	// linear memory and tables at their limits, its module, and its machine code where the
+	// engine tells how large that is. A guest that would not fit is refused; one that is being
+	// replaced counts until its last call has ended. Default 1 GiB, or 512 MiB for each of Processors when that is more.
 	Memory uint64
 	// Processors is how many there are to run guests. Pools have twice as many instances
 	// by default. Default: GOMAXPROCS when New is called. A program may raise that
@@ -121,9 +121,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.HeavyFuel == 0 {
 		cfg.HeavyFuel = defaultHeavyFuel
 	}
-	if cfg.Memory == 0 {
-		cfg.Memory = defaultBudget(cfg.Processors)
-	}
+	cfg.Memory = cfg.Budget()
 	r := &Runtime{upkeep: make(chan struct{}, upkeepAtOnce(cfg.Processors)), lane: make(chan struct{}, laneWidth(cfg.Processors)), closing: make(chan struct{}), watched: make(chan struct{}), cfg: cfg, log: cfg.Log, budget: budget{most: cfg.Memory}, hosts: map[string]HostModule{}, started: time.Now(), history: map[string][]GuestSpec{}}
 	for _, h := range cfg.Hosts {
 		if _, twice := r.hosts[h.Name()]; twice {

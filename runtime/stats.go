@@ -114,8 +114,9 @@ type RuntimeStats struct {
 	Swaps       uint64 // generations offered
 	FailedSwaps uint64 // builds that changed nothing
 
-	HeavyMost    int // heavy calls that may run at once
-	HeavyRunning int // that do
+	HeavyMost    int    // heavy calls that may run at once
+	HeavyRunning int    // that do
+	HeavyFuel    uint64 // of a call, that makes its guest heavy
 
 	MemoryBudget   uint64 // Config.Memory
 	MemoryReserved uint64 // of it, by guests that are loaded, being replaced or being built

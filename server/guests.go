@@ -19,7 +19,7 @@ func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) {
 		Generation: s.cfg.Runtime.Generation(), NotReady: s.notReady(), Draining: s.draining.Load(),
 		Guests: guests, Dispatches: o.runtime.Dispatches, Malformed: o.runtime.Malformed, Unrouted: byReason(&o.runtime.Unrouted),
 		GuestMemory: GuestMemory{o.runtime.MemoryBudget, o.runtime.MemoryReserved},
-		HeavyCalls:  HeavyCalls{o.runtime.HeavyRunning, o.runtime.HeavyMost},
+		HeavyCalls:  HeavyCalls{o.runtime.HeavyRunning, o.runtime.HeavyMost, o.runtime.HeavyFuel},
 		Swaps:       o.runtime.Swaps, Refused: o.runtime.FailedSwaps, Reload: s.LastReload(), Connections: s.Stats().Connections,
 	}
 	st.Ready = len(st.NotReady) == 0

@@ -53,6 +53,8 @@ type GuestMemory struct {
 type HeavyCalls struct {
 	Running int `json:"running"`
 	Limit   int `json:"limit"`
+	// Fuel is what a call takes that makes its guest heavy.
+	Fuel uint64 `json:"fuel"`
 }
 
 // ReloadStatus tells of the last reload.

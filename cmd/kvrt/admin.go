@@ -76,10 +76,7 @@ type guestFlags struct {
 	grants     []string
 	parameters string
 	sha256     string
-	memory     string
-	fuel       uint64
-	instances  int
-	initFuel   uint64
+	limits     limitFlags
 	generation uint64
 }
 
@@ -89,10 +86,7 @@ func (f *guestFlags) add(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.grants, "grant", nil, "`capability` that the guest may import, such as kvrt_log; repeat it or use commas; an empty one is none")
 	fs.StringVar(&f.parameters, "parameters", "", "JSON object for the guest, or @`file` that holds one")
 	fs.StringVar(&f.sha256, "sha256", "", "digest that the module must have")
-	fs.StringVar(&f.memory, "memory", "", "linear memory of one instance, such as 16MiB")
-	fs.Uint64Var(&f.fuel, "fuel", 0, "instructions per call")
-	fs.IntVar(&f.instances, "instances", 0, "how many calls run side by side")
-	fs.Uint64Var(&f.initFuel, "init-fuel", 0, "instructions for the start of an instance")
+	f.limits.add(fs)
 	fs.Uint64Var(&f.generation, "if-generation", 0, "change nothing unless the daemon is at this generation")
 }
 
@@ -123,17 +117,9 @@ func (f *guestFlags) request(cmd *cobra.Command, module string) (server.GuestReq
 		}
 		g.Parameters = p
 	}
-	if cmd.Flags().Changed("memory") || f.fuel > 0 || f.instances > 0 || f.initFuel > 0 {
-		g.Limits = &server.GuestLimits{Fuel: f.fuel, Instances: f.instances, InitFuel: f.initFuel}
-		if f.memory != "" {
-			size, ok := parseSize(f.memory)
-			if !ok {
-				return g, &usageError{cmd.CommandPath(), fmt.Sprintf("--memory %q: want a size such as 16777216, 64KiB or 16MiB", f.memory)}
-			}
-			g.Limits.Memory = size
-		}
-	}
-	return g, nil
+	var err error
+	g.Limits, err = f.limits.request(cmd)
+	return g, err
 }
 
 // client applies --if-generation.

@@ -23,6 +23,7 @@ grants, without --parameters the parameters, without any limit the limits.`,
 		Example: `  kvrt swap kv-fetch ./my-fetch.wasm
   kvrt swap kv-fetch --parameters '{"versions":"kvcr"}'
   kvrt swap kv-fetch ./my-fetch.wasm --grant kvrt_fetch --if-generation 7
+  kvrt swap kv-fetch --memory 16MiB --instances 8 --idle-fuel 8000000
   kvrt swap kv-fetch embedded:kv-fetch`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {

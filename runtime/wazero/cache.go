@@ -47,7 +47,16 @@ type entry struct {
 	File   string   `json:"file"`
 	SHA256 string   `json:"sha256"`
 	Trials []string `json:"trials,omitempty"` // digests of the tasks that went well, the newest last
-	code   []byte
+	code   []byte   // of readCode; release it
+	aside  bool     // it is not on the heap
+}
+
+// release gives the code's memory back.
+func (e *entry) release() {
+	if e.aside {
+		release(e.code)
+	}
+	e.code, e.aside = nil, false
 }
 
 // maxTrials is how many tasks are remembered of one module: as many sets of parameters
@@ -105,8 +114,9 @@ func (s *store) get(key string) *entry {
 		s.drop(key)
 		return nil
 	}
-	e.code, err = readOwn(code, maxCode)
+	err = e.readCode(code)
 	if sum := sha256.Sum256(e.code); err != nil || hex.EncodeToString(sum[:]) != e.SHA256 {
+		e.release()
 		s.drop(key)
 		return nil
 	}
@@ -121,12 +131,15 @@ func (s *store) drop(key string) {
 
 // take takes over what a child left.
 func (s *store) take(job, file string) (*entry, error) {
-	code, err := readOwn(filepath.Join(job, file), maxCode)
+	e := &entry{Format: format, File: filepath.Base(file)}
+	err := e.readCode(filepath.Join(job, file))
 	if err != nil || !digest.MatchString(filepath.Base(file)) {
+		e.release()
 		return nil, errors.Join(&ChildError{Reason: ChildBroken, Msg: "the compiler's child left no usable file: check that " + s.root + " has room"}, err)
 	}
-	sum := sha256.Sum256(code)
-	return &entry{Format: format, File: filepath.Base(file), SHA256: hex.EncodeToString(sum[:]), code: code}, nil
+	sum := sha256.Sum256(e.code)
+	e.SHA256 = hex.EncodeToString(sum[:])
+	return e, nil
 }
 
 // put writes an entry.
@@ -192,26 +205,58 @@ func ownDir(dir string) error {
 
 // readOwn reads a regular file that is this user's alone.
 func readOwn(path string, most int64) ([]byte, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait
-		return nil, fmt.Errorf("%s is not a file", path)
-	}
-	f, err := os.Open(path)
+	f, _, err := openOwn(path, most)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !os.SameFile(info, opened) || !owned(opened) || permissions && opened.Mode().Perm()&0o077 != 0 || opened.Size() > most {
-		return nil, fmt.Errorf("%s is not this user's alone, or too large", path)
-	}
 	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// aside is the size from which code is read into memory that does not count as the
+// heap's: it is needed for a moment, and the collector would let the heap become twice as
+// large for it, and keep that.
+const aside = 1 << 20
+
+// readCode reads code, until release.
+func (e *entry) readCode(path string) error {
+	f, size, err := openOwn(path, maxCode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if size >= aside {
+		e.code = reserve(uint64(size))
+		e.aside = e.code != nil
+	}
+	if e.code == nil {
+		e.code = make([]byte, size)
+	}
+	_, err = io.ReadFull(f, e.code)
+	return err
+}
+
+// openOwn opens a regular file that is this user's alone.
+func openOwn(path string, most int64) (f *os.File, size int64, err error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return nil, 0, fmt.Errorf("%s is not a file", path)
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, 0, err
+	}
+	opened, err := f.Stat()
+	if err == nil && (!os.SameFile(info, opened) || !owned(opened) || permissions && opened.Mode().Perm()&0o077 != 0 || opened.Size() > most) {
+		err = fmt.Errorf("%s is not this user's alone, or too large", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, opened.Size(), nil
 }
 
 // writeAtomic replaces what is at the path, even a directory, by a file of this user's.

@@ -165,8 +165,17 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, spec *ru
 	}
 	defer leave()
 	e := s.get(key)
+	defer func() {
+		if e != nil {
+			e.release()
+		}
+	}()
+	staged := func(dir string) error { // what is read from there need not be held twice
+		e.release()
+		return load(dir)
+	}
 	if e != nil && (task == nil || e.tried(task)) {
-		if err := s.stage(e, load); err == nil {
+		if err := s.stage(e, staged); err == nil {
 			s.touch(key)
 			return nil
 		}
@@ -176,6 +185,7 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, spec *ru
 	made, err := c.child(ctx, s, job{Compile: true, options: o}, e, wasm, task)
 	if broken := (*ChildError)(nil); e != nil && errors.As(err, &broken) && broken.Reason == ChildBroken {
 		s.drop(key) // perhaps for what the cache held
+		e.release()
 		made, err = c.child(ctx, s, job{Compile: true, options: o}, nil, wasm, task)
 	}
 	if err != nil {
@@ -186,7 +196,7 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, spec *ru
 		return err
 	}
 	s.evict(c.size(), key)
-	if err = s.stage(e, load); errors.Is(err, context.Canceled) {
+	if err = s.stage(e, staged); errors.Is(err, context.Canceled) {
 		s.drop(key)
 		return &ChildError{Reason: ChildBroken, Err: err, Msg: fmt.Sprintf("%s leaves code that this program does not find: build both from the same source", c.Program)}
 	}

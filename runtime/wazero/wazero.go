@@ -35,6 +35,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -105,8 +107,13 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts runtime.CompileO
 		if err != nil {
 			return err
 		}
-		m, err = e.build(ctx, loadOnly(ctx), wasm, o.runtimeConfig().WithCompilationCache(cache), cache, opts.Hosts)
-		return err
+		made, err := e.build(ctx, loadOnly(ctx), wasm, o.runtimeConfig().WithCompilationCache(cache), cache, opts.Hosts)
+		if err != nil {
+			return err
+		}
+		made.(*module).size = codeSize(dir)
+		m = made
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -136,6 +143,19 @@ func (e *Engine) build(ctx, compile context.Context, wasm []byte, cfg wazero.Run
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// codeSize is the size of the code that a directory of [Compiler].compile holds.
+func codeSize(dir string) uint64 {
+	file, err := onlyFile(dir)
+	if err != nil || file == "" {
+		return 0
+	}
+	info, err := os.Stat(filepath.Join(dir, file))
+	if err != nil {
+		return 0
+	}
+	return uint64(info.Size())
 }
 
 // offer makes a capability importable in one guest's runtime.
@@ -179,7 +199,11 @@ type module struct {
 	cache    wazero.CompilationCache // nil when the runtime owns its code
 	code     wazero.CompiledModule
 	deadline time.Duration
+	size     uint64 // of the machine code; 0 where it is not known
 }
+
+// CodeBytes is how much machine code the guest has, where a child has compiled it.
+func (m *module) CodeBytes() uint64 { return m.size }
 
 func (m *module) Close() error {
 	err := m.rt.Close(context.Background())

@@ -22,6 +22,8 @@ func TestDefaults(t *testing.T) {
 			{Name: "kv-fetch", Module: "embedded:kv-fetch", Grants: []string{"kvrt_fetch", "kvrt_log"}},
 			{Name: "kv-retain", Module: "embedded:kv-retain", Grants: []string{"kvrt_log"}},
 			{Name: "router-hint", Module: "embedded:router-hint", Grants: []string{"kvrt_log"}},
+			{Name: "kv-evict", Module: "embedded:kv-evict", Grants: []string{"kvrt_store", "kvrt_log"}},
+			{Name: "kv-prefetch", Module: "embedded:kv-prefetch", Grants: []string{"kvrt_fetch", "kvrt_gpu", "kvrt_log"}},
 		},
 		Fetch: Fetch{
 			AllowedSources: []string{"tcp://127.0.0.0/8", "tcp://[::1]/128"},
@@ -97,7 +99,7 @@ func TestGuestsKey(t *testing.T) {
 	if c := mustParse(t, "guests: []"); c.Guests == nil || len(c.Guests) != 0 {
 		t.Errorf("an empty list gives %v", c.Guests)
 	}
-	if c := mustParse(t, "log: {level: warn}"); len(c.Guests) != 3 || c.Log != (Log{"warn", "text"}) {
+	if c := mustParse(t, "log: {level: warn}"); len(c.Guests) != 5 || c.Log != (Log{"warn", "text"}) {
 		t.Errorf("without the key: %v %v", c.Guests, c.Log)
 	}
 }

@@ -21,6 +21,8 @@ func Default() *Config {
 			embedded("kv-fetch", "kvrt_fetch", "kvrt_log"),
 			embedded("kv-retain", "kvrt_log"),
 			embedded("router-hint", "kvrt_log"),
+			embedded("kv-evict", "kvrt_store", "kvrt_log"),
+			embedded("kv-prefetch", "kvrt_fetch", "kvrt_gpu", "kvrt_log"),
 		},
 		Fetch: Fetch{
 			AllowedSources: []string{"tcp://127.0.0.0/8", "tcp://[::1]/128"},

@@ -13,8 +13,10 @@ import (
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
 	"github.com/kvrt/kvrt/hosts/clock"
-	store "github.com/kvrt/kvrt/hosts/fetch"
+	hints "github.com/kvrt/kvrt/hosts/fetch"
+	"github.com/kvrt/kvrt/hosts/gpu/tier"
 	"github.com/kvrt/kvrt/hosts/log"
+	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/policies"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/runtime/wazero"
@@ -100,13 +102,15 @@ func exists(name string) bool {
 func builtIn(t *testing.T) *runtime.Runtime {
 	t.Helper()
 	cfg := config.Default()
-	allow, err := store.ParseAllowList(t.Context(), cfg.Fetch.AllowedSources, nil)
+	allow, err := hints.ParseAllowList(t.Context(), cfg.Fetch.AllowedSources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rt, err := runtime.New(runtime.Config{
 		Engine: wazero.New(wazero.Config{}),
-		Hosts:  []runtime.HostModule{store.NewHost(store.New(store.Config{}), allow), log.Module{}, clock.Module{}},
+		Hosts: []runtime.HostModule{
+			hints.NewHost(hints.New(hints.Config{}), allow), store.NewHost(nil, nil, nil), tier.NewHost(nil, nil), log.Module{}, clock.Module{},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

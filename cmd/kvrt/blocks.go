@@ -4,6 +4,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/fetch"
 	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/runtime"
 )
@@ -39,6 +40,16 @@ func (s *stack) ended(id hint.Identity) {
 	s.blocks.Ended(id)
 	if s.peers != nil {
 		s.peers.Ended(id)
+	}
+}
+
+// spaceOf: a guest has blocks brought of the tenant and namespace whose blocks in the
+// store it asks about.
+func spaceOf(blocks *store.Host) fetch.Space {
+	about := aboutBlocks(blocks)
+	return func(c *runtime.Call) (tenant, namespace string) {
+		namespace, _, _ = about(c)
+		return store.Tenant(namespace), namespace
 	}
 }
 

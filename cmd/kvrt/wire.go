@@ -127,6 +127,9 @@ func wireDaemon(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sta
 	if s.peers, s.trust, err = newExchange(cfg, s.store, s.blocks.Store()); err != nil {
 		return nil, errors.Join(err, s.closeMemory(ctx))
 	}
+	if s.peers != nil {
+		s.fetch.SetPrefetcher(s.peers, spaceOf(s.blocks))
+	}
 	i := s.device.Info()
 	log.Info("device", "driver", i.Driver, "name", i.Name, "detail", i.Detail, "choice", s.device.why)
 	return s, f.Reconcile(put) // last: feeds start

@@ -23,6 +23,16 @@ func Namespace(tenant, name string) string {
 	return strconv.Itoa(len(tenant)) + ":" + tenant + name
 }
 
+// Tenant is the tenant of a namespace that [Namespace] made; "" for any other text.
+func Tenant(namespace string) string {
+	digits, rest, _ := strings.Cut(namespace, ":")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > len(rest) {
+		return ""
+	}
+	return rest[:n]
+}
+
 // Request is what the store has to know of a request, so that a hint can speak of its
 // tokens.
 type Request struct {

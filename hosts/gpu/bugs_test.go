@@ -34,6 +34,13 @@ var bugs = []struct{ where, what, test string }{
 	{"vllm-project/vllm#45466", "only the source's alignment is looked at", "gputest/life.go: refusedSpans"},
 	{"vllm-project/vllm#51081", "a registration fails, stays pending and surfaces elsewhere", "cuda/driver_test.go: TestRegisterInChunks"},
 	{"no one report", "the calls of a lost device hang, or are taken as done", "gputest/life.go: lost"},
+	{"vllm-project/vllm#52234, second part", "a reference to a block outlives it, and reads what has its place now", "tier/tiertest/tiertest.go: leases"},
+	{"ovg-project/kvcached#362", "a place that is used again is found under the hash of what it held", "tier/slots_test.go: TestTable"},
+	{"sgl-project/sglang#23392", "a copy that was given up goes on into memory of somebody else", "tier/tiertest/life.go: abandoned"},
+	{"vllm-project/vllm#54363", "a block of another length is loaded", "tier/tiertest/tiertest.go: memoryOfTheCaller"},
+	{"vllm-project/vllm#50754, third part", "a block that was copied in part is found in the cache", "tier/tiertest/life.go: fails"},
+	{"vllm-project/vllm#45704, third part", "the event that a store of blocks has to wait for is not handed on", "tier/tiertest/life.go: after"},
+	{"no one report, second part", "host memory that a dead device may write to is used again", "tier/tiertest/life.go: lost"},
 	{"LMCache/LMCache#4830, second part", "memory goes while the device is closed", "gputest/life.go: closeInFlight"},
 }
 

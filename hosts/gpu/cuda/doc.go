@@ -9,6 +9,13 @@
 // where there is none), records an event and restores the thread's context. So goroutines
 // need not be bound to threads. One goroutine asks for the events of all streams, and only
 // while something is in flight.
+//
+// Tests run on package fakecuda's driver: every device's suite (gputest), and the one of blocks
+// that a store has (tier/tiertest), over drivers of five kinds, with the race detector and
+// with the address sanitizer. scripts/gpu-check runs both suites and a table of copies on a
+// real GPU: that shows that the calls mean to a real driver what the fake one takes them
+// for, and that all bytes are right there. Faults, late and shuffled copies and a lost
+// device are shown on the fake one only.
 package cuda
 
 import (

@@ -34,7 +34,7 @@ func (q *request) describe(r *reader) {
 func (c *conn) describe() {
 	q := &c.q
 	if c.server.cfg.Requests == nil {
-		c.refuse(CodeUnavailable, "this daemon has no block store", 0)
+		c.refuse(CodeUnavailable, noStore, 0)
 		return
 	}
 	hashes := make([]uint64, len(q.body)/8)

@@ -36,7 +36,10 @@ const (
 	maxFetch = 1 << 16
 )
 
-const noPeers = "this daemon exchanges no blocks: it has no peers in its configuration"
+const (
+	noPeers = "this daemon exchanges no blocks: it has no peers in its configuration"
+	noStore = "this daemon has no block store: it has no store.capacity in its configuration"
+)
 
 // readOutcomes reads what follows the identity.
 func (q *request) readOutcomes(r *reader) {
@@ -167,7 +170,7 @@ func (c *conn) fetch() bool {
 func (c *conn) block() bool {
 	q, blocks := &c.q, c.server.cfg.Blocks
 	if blocks == nil {
-		c.refuse(CodeUnavailable, "this daemon has no block store", 0)
+		c.refuse(CodeUnavailable, noStore, 0)
 		return true
 	}
 	space := store.Namespace(q.tenant, q.namespace)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ source did not answer in time. The flags must be those of the submit.`,
 	}
 	f.add(cmd)
 	f.space.add(cmd)
-	f.client.add(cmd.Flags())
+	f.client.addFor(cmd.Flags(), 15*time.Second) // longer than the daemon takes
 	fs := cmd.Flags()
 	fs.StringVar(&f.blockBytes, "block-bytes", "", "length that every block must have, such as 64KiB (default: any)")
 	fs.StringVar(&f.envelope, "envelope", "", "JSON `file` with the envelope that was submitted; its kv.fetch actions name the blocks")

@@ -27,7 +27,8 @@ func newOutcomes() *cobra.Command {
 		Use:   "outcomes [REQUEST-ID]",
 		Short: "Tell what became of accepted kv.fetch hints",
 		Long: `outcomes shows what became of the kv.fetch hints that a daemon has accepted, the oldest
-first: of one request, or of all. A hint is open until it has an end, and has one:
+first: of one request, or of all. Blocks that guests have brought ahead of need are among
+them. A hint is open until it has an end, and has one:
 
   completed   every block that it names is here
   partial     some came, and no more will; REASON says why

@@ -79,9 +79,12 @@ type clientFlags struct {
 	timeout time.Duration
 }
 
-func (f *clientFlags) add(fs *pflag.FlagSet) {
+func (f *clientFlags) add(fs *pflag.FlagSet) { f.addFor(fs, 10*time.Second) }
+
+// addFor adds the flags of a verb that waits for so long unless told otherwise.
+func (f *clientFlags) addFor(fs *pflag.FlagSet, timeout time.Duration) {
 	fs.StringVar(&f.socket, "socket", config.DefaultSocket(), "Unix socket of the daemon")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the daemon")
+	fs.DurationVar(&f.timeout, "timeout", timeout, "how long to wait for the daemon")
 }
 
 // with calls do with a connection to the daemon.

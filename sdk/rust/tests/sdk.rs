@@ -162,6 +162,24 @@ fn host_functions() {
 }
 
 #[test]
+fn blocks_of_the_store() {
+    host::reset(host::Record { request: Some(vec![7, 8]), ..Default::default() });
+    let mut room = [0; 3];
+    assert_eq!(kvrt::request_hashes(&mut []), Ok(2));
+    assert_eq!((kvrt::request_hashes(&mut room), room), (Ok(2), [7, 8, 0]));
+    assert!(matches!(kvrt::prefetch("tcp://h:1", &[5, 6]), Answer::Accept));
+    assert!(matches!(kvrt::evict(&[5]), Answer::Accept));
+    assert!(matches!(kvrt::evict_after(&[]), Answer::Accept));
+    let no = -(REASON_UNAVAILABLE as i32);
+    let record = host::reset(host::Record { prefetch_answer: no, store_answer: no.into(), ..Default::default() });
+    assert_eq!(record.prefetches, [("tcp://h:1".to_string(), vec![5, 6])]);
+    assert_eq!(record.evicts, [("evict", vec![5]), ("evict_after", vec![7, 8])]);
+    assert!(matches!(kvrt::prefetch("tcp://h:1", &[5]), Answer::Refused(REASON_UNAVAILABLE)));
+    assert!(matches!(kvrt::evict(&[5]), Answer::Refused(REASON_UNAVAILABLE)));
+    assert_eq!(kvrt::request_hashes(&mut room), Err(REASON_UNAVAILABLE));
+}
+
+#[test]
 fn blocks_on_the_device() {
     host::reset(host::Record { on_device: vec![2, 9], request: Some(vec![9]), ..Default::default() });
     let mut room = [7; 3];

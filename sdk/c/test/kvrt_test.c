@@ -358,9 +358,28 @@ static void init(void)
     CHECK(kv_answer_native->features == KVRT_FEATURE_RAW_PAYLOAD);
 }
 
+// same compares texts of each length, equal and different in each byte, from the heap so
+// that reading outside is seen.
+static void same(void)
+{
+    for (uint32_t n = 0; n <= 40; n++) {
+        char *x = malloc(n), *y = malloc(n);
+        for (uint32_t i = 0; i < n; i++)
+            x[i] = y[i] = (char)('a' + i);
+        CHECK(kv_same(x, y, n));
+        for (uint32_t i = 0; i < n; i++) {
+            y[i] ^= 0x20;
+            CHECK(!kv_same(x, y, n));
+            y[i] ^= 0x20;
+        }
+        free(x), free(y);
+    }
+}
+
 int main(void)
 {
     init();
+    same();
     values();
     texts();
     answers();

@@ -278,9 +278,9 @@ KV_UNUSED static void kv_add_runs_to(kv_str key, const kv_hashes *runs, uint32_t
 // kv_digits is x below 10^8 as eight digits, the first in the lowest byte: halves of four
 // digits, then of two, then of one, all lanes at once. A quotient is a product with the
 // rounded-up reciprocal, which is exact in these ranges.
-KV_INLINE uint64_t kv_digits(uint32_t x)
+KV_INLINE uint64_t kv_digits(uint64_t x)
 {
-    uint64_t high = x / 10000, four = high | (uint64_t)(x - (uint32_t)high * 10000) << 32;
+    uint64_t high = x * 109951163 >> 40, four = (x << 32) - high * ((UINT64_C(10000) << 32) - 1);
     uint64_t hundreds = (four * 10486 >> 20) & UINT64_C(0x7f0000007f);
     uint64_t two = hundreds | (four - hundreds * 100) << 16;
     uint64_t tens = (two * 103 >> 10) & UINT64_C(0xf000f000f000f);
@@ -288,7 +288,7 @@ KV_INLINE uint64_t kv_digits(uint32_t x)
 }
 
 // kv_put_digits writes the digits without the zeros in front, and up to 8 bytes more.
-KV_INLINE char *kv_put_digits(char *to, uint32_t x)
+KV_INLINE char *kv_put_digits(char *to, uint64_t x)
 {
     uint64_t d = kv_digits(x);
     uint32_t skip = (uint32_t)__builtin_ctzll(d | UINT64_C(1) << 56) / 8;
@@ -297,7 +297,7 @@ KV_INLINE char *kv_put_digits(char *to, uint32_t x)
     return to + 8 - skip;
 }
 
-KV_INLINE char *kv_put_eight(char *to, uint32_t x)
+KV_INLINE char *kv_put_eight(char *to, uint64_t x)
 {
     uint64_t d = kv_digits(x) | UINT64_C(0x3030303030303030);
     __builtin_memcpy(to, &d, 8);
@@ -309,13 +309,12 @@ KV_INLINE char *kv_decimal(char *to, uint64_t x)
 {
     const uint64_t e8 = 100000000;
     if (x < e8)
-        return kv_put_digits(to, (uint32_t)x);
-    uint64_t high = x / e8;
-    uint32_t low = (uint32_t)(x - high * e8);
+        return kv_put_digits(to, x);
+    uint64_t high = x / e8, low = x - high * e8;
     if (high < e8)
-        return kv_put_eight(kv_put_digits(to, (uint32_t)high), low);
+        return kv_put_eight(kv_put_digits(to, high), low);
     uint64_t top = high / e8;
-    return kv_put_eight(kv_put_eight(kv_put_digits(to, (uint32_t)top), (uint32_t)(high - top * e8)), low);
+    return kv_put_eight(kv_put_eight(kv_put_digits(to, top), high - top * e8), low);
 }
 
 KV_UNUSED static void kv_add_decimals_to(kv_str key, const kv_hashes *runs, uint32_t count)
@@ -327,8 +326,8 @@ KV_UNUSED static void kv_add_decimals_to(kv_str key, const kv_hashes *runs, uint
     kvrt_node_t *node = (kvrt_node_t *)nodes;
     char *to = text;
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < runs[i].len; k++) {
-            char *end = kv_decimal(to, runs[i].ptr[k]);
+        for (const uint64_t *x = runs[i].ptr, *behind = x + runs[i].len; x < behind; x++) {
+            char *end = kv_decimal(to, *x);
             *node++ = (kvrt_node_t){.tag = KVRT_TAG_STRING, .len = (uint32_t)(end - to), .val = (uint64_t)(to - base)};
             to = end;
         }

@@ -123,10 +123,11 @@ type Listen struct {
 	AdminInsecure bool
 }
 
-// Limits bounds what one sender may hand in.
+// Limits bounds what one sender may hand in, and how much guests compute at once.
 type Limits struct {
-	BodyBytes Size // one encoded envelope
-	Actions   int  // actions of one envelope; those beyond are rejected
+	BodyBytes Size   // one encoded envelope
+	Actions   int    // actions of one envelope; those beyond are rejected
+	HeavyFuel uint64 // of a call that makes its guest heavy; 0: the runtime's choice
 }
 
 // Compile bounds the child processes in which guests are compiled and tried.

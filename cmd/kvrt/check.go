@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,26 +15,33 @@ import (
 
 // checkWiring checks what the configuration's reader cannot know: sources, and unless
 // shallow the modules. Nothing of a module is run. The error is a *config.Error.
-func checkWiring(ctx context.Context, cfg *config.Config, shallow bool) error {
+// It returns what the guests take of their memory, which is nothing when it is shallow.
+func checkWiring(ctx context.Context, cfg *config.Config, shallow bool) (taken, budget uint64, err error) {
 	all := &config.Error{}
-	for _, check := range []func(context.Context, *config.Config) error{checkSources, checkGuests} {
+	add := func(err error) error {
 		var wrong *config.Error
-		if err := check(ctx, cfg); errors.As(err, &wrong) {
+		if errors.As(err, &wrong) {
 			all.Problems = append(all.Problems, wrong.Problems...)
-		} else if err != nil {
-			return err
+			return nil
 		}
-		if shallow {
-			break
+		return err
+	}
+	if err := add(checkSources(ctx, cfg)); err != nil {
+		return 0, 0, err
+	}
+	if !shallow {
+		taken, budget, err = checkGuests(cfg)
+		if err := add(err); err != nil {
+			return 0, 0, err
 		}
 	}
 	if len(all.Problems) == 0 {
-		return nil
+		return taken, budget, nil
 	}
 	slices.SortStableFunc(all.Problems, func(a, b config.Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return all
+	return 0, 0, all
 }
 
 func checkSources(ctx context.Context, cfg *config.Config) error {
@@ -41,8 +49,9 @@ func checkSources(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// checkGuests applies every rule to the guests that comes before compilation.
-func checkGuests(_ context.Context, cfg *config.Config) error {
+// checkGuests applies every rule to the guests that comes before compilation, to each by
+// itself and to what they come to together.
+func checkGuests(cfg *config.Config) (taken, budget uint64, err error) {
 	rules := runtimeConfig(cfg, nil, nothingKept(), nil)
 	guests, problems := readGuests(cfg)
 	all, routes := &config.Error{Problems: problems}, map[string]string{}
@@ -57,7 +66,10 @@ func checkGuests(_ context.Context, cfg *config.Config) error {
 				all.Problems = append(all.Problems, cfg.Problem(g.path+keyOf(&g, p.Rule), p.String()))
 			}
 		} else if err != nil {
-			return err
+			return 0, 0, err
+		}
+		if info != nil {
+			taken += info.Reserves
 		}
 		for _, r := range routesOf(info) {
 			if by, taken := routes[r]; taken {
@@ -66,11 +78,17 @@ func checkGuests(_ context.Context, cfg *config.Config) error {
 			routes[r] = g.spec.Name
 		}
 	}
-	if len(all.Problems) > 0 {
-		return all
+	if budget = rules.Budget(); taken > budget {
+		all.Problems = append(all.Problems, cfg.Problem("guest_memory", fmt.Sprintf("the guests come to %s at their limits, machine code not counted, and may have %s: lower limits.instances or limits.memory of some, or raise it", mebibytes(taken), mebibytes(budget))))
 	}
-	return nil
+	if len(all.Problems) > 0 {
+		return 0, 0, all
+	}
+	return taken, budget, nil
 }
+
+// mebibytes writes a size for people, rounded up.
+func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
 // keyOf is the key of a guest, or of a policy, that a broken rule is about.
 func keyOf(g *located, rule string) string {

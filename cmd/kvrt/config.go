@@ -42,8 +42,10 @@ line, as file:line:col: path: message. It ends with code 1 when there is any.
 
 The modules are looked at too, without running them: that they exist, have the
 digest that is written, keep the rules of the ABI, import nothing that is not
-granted, and take the parameters; and that no two guests handle the same action
-type. --shallow leaves the modules out, for machines that do not have them.
+granted, and take the parameters; that no two guests handle the same action type; and
+that all of them together fit into guest_memory at their limits. While guests are
+replaced the old ones count too, so a daemon needs room for more. --shallow leaves
+the modules out, for machines that do not have them.
 
 Keys that are set and have no effect in this version are named on standard error;
 they are no error. Without FILE the built-in configuration is checked.`,
@@ -77,7 +79,8 @@ func checkConfig(cmd *cobra.Command, name string, shallow bool) error {
 	if err != nil {
 		return err
 	}
-	if err := checkWiring(cmd.Context(), cfg, shallow); err != nil {
+	taken, budget, err := checkWiring(cmd.Context(), cfg, shallow)
+	if err != nil {
 		return err
 	}
 	if name == "" {
@@ -87,7 +90,11 @@ func checkConfig(cmd *cobra.Command, name string, shallow bool) error {
 	if n := len(cfg.KVHintPolicy); n > 0 {
 		policies = fmt.Sprintf(", %d policies", n)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok, %d guests%s\n", name, len(cfg.Guests), policies)
+	memory := ""
+	if !shallow {
+		memory = fmt.Sprintf(", %s of %s guest memory", mebibytes(taken), mebibytes(budget))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok, %d guests%s%s\n", name, len(cfg.Guests), policies, memory)
 	return err
 }
 

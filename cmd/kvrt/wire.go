@@ -160,6 +160,7 @@ func runtimeConfig(cfg *config.Config, engine runtime.Engine, s subsystems, log 
 	return runtime.Config{
 		Engine:          engine,
 		Memory:          uint64(cfg.GuestMemory),
+		HeavyFuel:       cfg.Limits.HeavyFuel,
 		Hosts:           s.modules(),
 		Limits:          hint.Limits{BodyBytes: int(cfg.Limits.BodyBytes), Actions: cfg.Limits.Actions},
 		DropUnknown:     cfg.ForwardUnknown == config.UnknownDrop,

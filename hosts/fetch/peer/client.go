@@ -171,7 +171,7 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 		return Result{}, ErrClosed
 	}
 	defer func() { <-c.slots }()
-	for again := false; ; again = true {
+	for fresh := 0; ; {
 		p, err := c.take(ctx)
 		if err != nil {
 			return Result{}, err
@@ -189,13 +189,20 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 			c.stats.violations.Add(1)
 		}
 		p.close()
-		if (p.kept || !again) && !p.answered && ctx.Err() == nil && !errors.Is(err, ErrProtocol) {
+		if !p.kept {
+			fresh++
+		}
+		if fresh < maxFresh && !p.answered && ctx.Err() == nil && !errors.Is(err, ErrProtocol) {
 			c.stats.redials.Add(1) // the peer ended the link while nobody used it, or wants it anew
 			continue
 		}
 		return res, c.cause(ctx, err)
 	}
 }
+
+// maxFresh is on how many new links a pull is tried: a source that takes other certificates
+// ends links before their first answer.
+const maxFresh = 3
 
 // cause is why a link broke, where that was this side's doing. The clocks of a context
 // and of a connection fire in any order.

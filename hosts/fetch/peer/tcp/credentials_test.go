@@ -24,6 +24,7 @@ type ends struct {
 	source, target *tcp.Transport
 	server         *peer.Server
 	client         *peer.Client
+	address        string
 	next           uint64
 }
 
@@ -47,6 +48,7 @@ func connect(t *testing.T, source, target *tcp.Transport) *ends {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.address = l.Address()
 	e.server = peer.NewServer(peer.ServerConfig{Source: from, Auth: peertest.Open{Identity: peer.Identity{Name: "target"}, Namespace: space}})
 	done := make(chan error, 1)
 	go func() { done <- e.server.Serve(l) }()
@@ -198,4 +200,32 @@ func TestDialHost(t *testing.T) {
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
+}
+
+// TestAskedAnew: a source that ends new links before an answer is asked again a few times,
+// and not for ever.
+func TestAskedAnew(t *testing.T) {
+	a := peertest.NewAuthority(t)
+	e := connect(t, transport(t, a, "source", false), transport(t, a, "target", false))
+	var stale, fetches atomic.Int64
+	e.client.Close()
+	to, err := memstore.New(9, 4096, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(to.Close)
+	e.client = peer.NewClient(peer.ClientConfig{}, func(ctx context.Context) (*peer.Link, error) {
+		fetches.Add(1)
+		l, err := e.target.Dial(ctx, e.address)
+		if err == nil && stale.Add(-1) >= 0 {
+			e.source.Renew(a.Issue(t, "source"), a.Roots(), nil)
+		}
+		return l, err
+	}, to)
+	t.Cleanup(e.client.Close)
+	stale.Store(2)
+	if err := e.pull(t); err != nil || fetches.Load() != 3 {
+		t.Errorf("%d links, %v", fetches.Load(), err)
+	}
+	e.client.Close()
 }

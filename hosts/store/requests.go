@@ -110,8 +110,10 @@ func (r *Requests) Describe(id hint.Identity, req Request) bool {
 func (r *Requests) Forget(id hint.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forget(id)
-	r.trim()
+	if r.byID[id] != nil { // most requests are not described, and their end costs no reading of a clock
+		r.forget(id)
+		r.trim()
+	}
 }
 
 func (r *Requests) forget(id hint.Identity) {
@@ -142,11 +144,10 @@ func (r *Requests) trim() {
 
 // Of is what is known of a request. Its hashes are not to be changed.
 func (r *Requests) Of(id hint.Identity) (Request, bool) {
-	now := r.clock.read()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.byID[id]
-	if d == nil || d.until <= now {
+	if d == nil || d.until <= r.clock.read() {
 		return Request{}, false
 	}
 	return d.req, true

@@ -249,12 +249,16 @@ func (l *Ledger) Stats() Stats {
 
 // change does something to the open hint of a request, if there is one.
 func (l *Ledger) change(id *hint.Identity, do func(at int32, now int64)) {
-	now := l.now()
 	hash := maphash.Comparable(l.seed, *id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	at := l.find(hash, id)
+	if at < 0 {
+		return // the end of a request without a hint costs no reading of a clock
+	}
+	now := l.now()
 	l.expire(now)
-	if at := l.find(hash, id); at >= 0 {
+	if l.ring[at].out.State == Open {
 		do(at, now)
 	}
 }

@@ -24,6 +24,7 @@ type Blocks struct {
 	blocks    map[key]*block
 	tokens    map[uint64]*token
 	next      uint64
+	Acquired  func()        // when set, is called in each Acquire
 	Published chan struct{} // gets a value for each commit, if there is room
 }
 
@@ -134,6 +135,9 @@ func (s *Blocks) rest(b *block) {
 
 // Acquire, and what follows, is as in package tier.
 func (s *Blocks) Acquire(namespace string, hash uint64) (uint64, []byte, error) {
+	if s.Acquired != nil {
+		s.Acquired()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.blocks[key{namespace, hash}]

@@ -27,6 +27,7 @@ func Run(t *testing.T, h gputest.Harness) {
 		{"a full device", full, true},
 		{"leases", leases, true},
 		{"prefetch", prefetch, true},
+		{"two that are equally fast", race, true},
 		{"no such memory", tooMuch, true},
 		{"a store that the device cannot reach", unreachable, true},
 		{"many at a time", manyAtATime, true},
@@ -173,13 +174,13 @@ func (r *rig) there(want abi.Residency, hashes ...uint64) {
 }
 
 func thereAndBack(t *testing.T, r *rig) {
-	r.open(16)
-	hashes := seq(1, 11) // three batches
+	r.open(32)
+	hashes := seq(1, 30) // twice as many batches as there may be in flight
 	r.blocks.Put(space, hashes...)
-	r.load(hashes, tier.Result{Copied: 11})
+	r.load(hashes, tier.Result{Copied: 30})
 	r.there(abi.ResidencyDevice, hashes...)
-	r.there(abi.ResidencyAbsent, 12)
-	r.load(append(hashes, 99), tier.Result{Present: 11, Missing: 1})
+	r.there(abi.ResidencyAbsent, 31)
+	r.load(append(hashes, 99), tier.Result{Present: 30, Missing: 1})
 	r.same(hashes...)
 	if res, err := r.tier.Save(patience(t), space, []uint64{3, 99}, nil); err != nil || res.Present != 1 || res.Missing != 1 {
 		t.Errorf("save again: %+v, %v", res, err)
@@ -192,7 +193,7 @@ func thereAndBack(t *testing.T, r *rig) {
 	for _, h := range hashes {
 		bytes += uint64(len(Bytes(space, h)))
 	}
-	if s := r.tier.Stats(); s.Loaded != 11 || s.Saved != 11 || s.BytesIn != bytes || s.BytesOut != bytes || s.Used != 11 || s.Missing != 2 {
+	if s := r.tier.Stats(); s.Loaded != 30 || s.Saved != 30 || s.BytesIn != bytes || s.BytesOut != bytes || s.Used != 30 || s.Missing != 2 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -213,10 +214,10 @@ func memoryOfTheCaller(t *testing.T, r *rig) {
 		to = append(to, tier.Place{Hash: h, Region: kv, Offset: uint64(i*2+1) * Slot, Length: uint64(len(Bytes(space, h)))})
 	}
 	r.blocks.Forget(space, 2)
-	to = append(to, tier.Place{Hash: 5, Region: kv, Offset: 30 * Slot, Length: 7}, tier.Place{Hash: 77, Region: kv, Length: 7})
+	to = append(to, tier.Place{Hash: 5, Region: kv, Offset: 30 * Slot, Length: 7}, tier.Place{Hash: 77, Region: kv, Length: 7}, tier.Place{Hash: 1, Region: kv, Length: 7})
 	st := make([]tier.Status, len(to))
 	res, err := r.tier.Deliver(patience(t), space, to, gpu.After{}, st)
-	if err != nil || res.Copied != 10 || res.Missing != 2 || st[10] != tier.Missing || st[11] != tier.Missing {
+	if err != nil || res.Copied != 10 || res.Missing != 3 || st[10] != tier.Missing || st[11] != tier.Missing {
 		t.Fatalf("deliver: %+v, %v: %v", res, err, st)
 	}
 	r.blocks.Forget(space, hashes...)
@@ -255,7 +256,9 @@ func full(t *testing.T, r *rig) {
 	r.there(abi.ResidencyDevice, 2, 3, 11, 12, 13)
 	r.there(abi.ResidencyAbsent, 1, 4, 5)
 	r.same(2, 3, 6, 11, 12, 13)
-	if s := r.tier.Stats(); s.Evicted != 3 || s.NoRoom != 3 || s.Used != 6 {
+	r.load(append([]uint64{2, 3}, seq(14, 19)...), tier.Result{Present: 2, Copied: 4, NoRoom: 2})
+	r.there(abi.ResidencyDevice, 2, 3, 14, 15, 16, 17)
+	if s := r.tier.Stats(); s.Evicted != 7 || s.NoRoom != 5 || s.Used != 6 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -317,6 +320,20 @@ func prefetch(t *testing.T, r *rig) {
 		t.Errorf("more than may wait: %v", err)
 	}
 	if s := r.tier.Stats(); s.Prefetches != 3 || s.Refused != 1 || s.Queued != 0 || s.Late != 0 || s.Broken != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// race: what another call has brought, since this one looked, is not brought again.
+func race(t *testing.T, r *rig) {
+	r.open(4)
+	r.blocks.Put(space, 1)
+	r.blocks.Acquired = func() {
+		r.blocks.Acquired = nil
+		r.load([]uint64{1}, tier.Result{Copied: 1})
+	}
+	r.load([]uint64{1}, tier.Result{Present: 1})
+	if s := r.tier.Stats(); s.Used != 1 || s.Loaded != 1 {
 		t.Errorf("%+v", s)
 	}
 }

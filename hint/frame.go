@@ -180,19 +180,20 @@ func (f *Frame) Finish(id Identity) {
 		}
 	}
 	out = align(out)
-	abi.PutU32(out, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
-	abi.PutU32(out, abi.OffEnvelopeFrameSize, uint32(len(out)))
-	abi.PutSpan(out, abi.OffEnvelopeFrameProtocolVersion, f.protocol)
-	abi.PutSpan(out, abi.OffEnvelopeFrameMessageID, f.message)
-	abi.PutU32(out, abi.OffEnvelopeFrameActions, uint32(table))
-	abi.PutU32(out, abi.OffEnvelopeFrameCount, uint32(f.listed))
-	abi.PutSpan(out, abi.OffEnvelopeFrameRequestID, request)
-	abi.PutSpan(out, abi.OffEnvelopeFrameEngine, engine)
-	abi.PutU32(out, abi.OffEnvelopeFrameLeg, uint32(id.Leg))
-	abi.PutU32(out, abi.OffEnvelopeFrameDPRank, id.DPRank)
-	abi.PutU32(out, abi.OffEnvelopeFrameAttempt, id.Attempt)
-	abi.PutU32(out, abi.OffEnvelopeFrameTotal, uint32(f.total))
-	abi.PutU64(out, abi.OffEnvelopeFrameZero, 0)
+	head := out[:abi.SizeEnvelopeFrame:abi.SizeEnvelopeFrame] // of known length: no offset is checked
+	abi.PutU32(head, abi.OffEnvelopeFrameKind, uint32(abi.KindEnvelope))
+	abi.PutU32(head, abi.OffEnvelopeFrameSize, uint32(len(out)))
+	abi.PutSpan(head, abi.OffEnvelopeFrameProtocolVersion, f.protocol)
+	abi.PutSpan(head, abi.OffEnvelopeFrameMessageID, f.message)
+	abi.PutU32(head, abi.OffEnvelopeFrameActions, uint32(table))
+	abi.PutU32(head, abi.OffEnvelopeFrameCount, uint32(f.listed))
+	abi.PutSpan(head, abi.OffEnvelopeFrameRequestID, request)
+	abi.PutSpan(head, abi.OffEnvelopeFrameEngine, engine)
+	abi.PutU32(head, abi.OffEnvelopeFrameLeg, uint32(id.Leg))
+	abi.PutU32(head, abi.OffEnvelopeFrameDPRank, id.DPRank)
+	abi.PutU32(head, abi.OffEnvelopeFrameAttempt, id.Attempt)
+	abi.PutU32(head, abi.OffEnvelopeFrameTotal, uint32(f.total))
+	abi.PutU64(head, abi.OffEnvelopeFrameZero, 0)
 	f.d.out = out
 }
 

@@ -43,9 +43,11 @@ The daemon keeps the latest 16,384. It needs peers in its configuration.
 hint as it ends. --timeout, when it is given, bounds the whole of that: code 5. -o json
 writes JSON lines.
 
-The flags must be those of the submit: legs and attempts of one request id have hints of
-their own. Code 1: no hint of that request is known.`,
+--engine, --dp-rank, --leg and --attempt, when one of them is given, must be those of the
+submit: legs and attempts of one request id have hints of their own. Without them it is
+all that have the request id, among the latest 1,024 hints. Code 1: there is none.`,
 		Example: `  kvrt outcomes
+  kvrt outcomes r1
   kvrt outcomes r1 --engine vllm --leg decode
   kvrt outcomes r1 --message-id m1 --index 0 -o json | jq -r .state
   kvrt outcomes --follow -o json
@@ -62,15 +64,16 @@ their own. Code 1: no hint of that request is known.`,
 				return f.stream(cmd)
 			}
 			return f.client.with(cmd, func(ctx context.Context, c *server.Client) error {
-				out, err := c.Outcomes(ctx, server.OutcomesQuery{Identity: f.identity(), MessageID: f.message})
-				if err != nil {
+				out, err := f.ask(ctx, c, f.asked())
+				if err == nil && len(out) == 0 && !f.exact {
+					out, err = f.ask(ctx, c, f.identity()) // it may be older than the latest of all
+				}
+				switch {
+				case err != nil:
 					return err
+				case len(out) == 0 && f.requestID != "":
+					return &listed{exitWrong, []string{"kvrt: no such hint of request " + cell(f.requestID) + " is known: the daemon has accepted none, or has forgotten it; --engine, --dp-rank, --leg and --attempt, when given, must be those of its submit"}}
 				}
-				out = slices.DeleteFunc(out, func(o outcome.Outcome) bool { return !f.match(&o) })
-				if len(out) == 0 && f.requestID != "" {
-					return &listed{exitWrong, []string{"kvrt: no such hint of request " + cell(f.requestID) + " is known: the daemon has accepted none, or has forgotten it; --engine, --dp-rank, --leg and --attempt must be those of its submit"}}
-				}
-				out = out[:min(len(out), f.limit)]
 				slices.Reverse(out)
 				return f.write(cmd.OutOrStdout(), out)
 			})
@@ -101,6 +104,7 @@ type outcomesFlags struct {
 	message      string
 	index        uint32
 	anyIndex     bool
+	exact        bool // the request is one engine's, rank's, leg's and attempt's
 	limit, count int
 	follow       bool
 	output       string
@@ -114,18 +118,33 @@ func (f *outcomesFlags) check(cmd *cobra.Command) error {
 		return say("--limit must be from 1 to " + strconv.Itoa(maxOutcomes))
 	case f.count < 0 || f.count > 0 && !f.follow:
 		return say("--count is a positive number, and for --follow")
-	case f.requestID != "":
-		return nil
 	}
 	for _, name := range []string{"engine", "dp-rank", "leg", "attempt"} {
-		if cmd.Flags().Changed(name) {
+		if f.exact = f.exact || cmd.Flags().Changed(name); f.exact && f.requestID == "" {
 			return say("--" + name + " is for the hints of one request: REQUEST-ID is missing")
 		}
 	}
 	return nil
 }
 
-func (f *outcomesFlags) match(o *outcome.Outcome) bool { return f.anyIndex || o.Index == f.index }
+// asked is the request that the daemon is asked about; without an id it is all of them.
+func (f *outcomesFlags) asked() hint.Identity {
+	if f.exact {
+		return f.identity()
+	}
+	return hint.Identity{}
+}
+
+// ask asks for the hints of a request that are meant, the latest first.
+func (f *outcomesFlags) ask(ctx context.Context, c *server.Client, id hint.Identity) ([]outcome.Outcome, error) {
+	out, err := c.Outcomes(ctx, server.OutcomesQuery{Identity: id, MessageID: f.message})
+	out = slices.DeleteFunc(out, func(o outcome.Outcome) bool { return !f.match(&o) })
+	return out[:min(len(out), f.limit)], err
+}
+
+func (f *outcomesFlags) match(o *outcome.Outcome) bool {
+	return (f.anyIndex || o.Index == f.index) && (f.requestID == "" || o.Identity.RequestID == f.requestID)
+}
 
 // stream shows what has ended, what is open, and then what ends. It follows before it
 // asks for what there is, so that nothing is missed in between.
@@ -150,17 +169,15 @@ func (f *outcomesFlags) stream(cmd *cobra.Command) error {
 
 func (f *outcomesFlags) streamFrom(ctx context.Context, cmd *cobra.Command, c *server.Client) error {
 	w := &outcomeStream{out: cmd.OutOrStdout(), asTable: f.output == "table"}
-	follow := server.Follow{Identity: f.identity(), MessageID: f.message}
+	follow := server.Follow{Identity: f.asked(), MessageID: f.message}
 	early, lost, err := c.Follow(ctx, follow)
 	if err != nil {
 		return err
 	}
-	before, err := c.Outcomes(ctx, server.OutcomesQuery{Identity: follow.Identity, MessageID: f.message})
+	before, err := f.ask(ctx, c, follow.Identity)
 	if err != nil {
 		return err
 	}
-	before = slices.DeleteFunc(before, func(o outcome.Outcome) bool { return !f.match(&o) })
-	before = before[:min(len(before), f.limit)]
 	told := map[hintKey]bool{} // ended already, and perhaps to come again
 	for i := len(before) - 1; i >= 0; i-- {
 		if before[i].State != outcome.Open {

@@ -68,16 +68,43 @@ func (t *Tier) Save(ctx context.Context, namespace string, hashes []uint64, stat
 
 // Deliver copies blocks to places of the caller: from the device where they are there, else
 // from the store. after is what still reads or writes the places. They are the device's
-// until Deliver has returned without gpu.ErrInFlight.
+// until Deliver has returned, and after gpu.ErrInFlight until Settled has.
 func (t *Tier) Deliver(ctx context.Context, namespace string, to []Place, after gpu.After, statuses []Status) (Result, error) {
 	return t.run(ctx, &call{what: delivers, namespace: namespace, places: to, after: after, out: statuses})
 }
 
 // Offload copies blocks from places of the caller to the store, where it has not got them.
 // after is what still writes the places, as the kernels that compute the blocks. They must
-// not change until Offload has returned without gpu.ErrInFlight.
+// not change until Offload has returned, and after gpu.ErrInFlight until Settled has.
 func (t *Tier) Offload(ctx context.Context, namespace string, from []Place, after gpu.After, statuses []Status) (Result, error) {
 	return t.run(ctx, &call{what: offloads, namespace: namespace, places: from, after: after, out: statuses})
+}
+
+// Settled waits until all copies have ended that are in flight, those too that nobody waits
+// for. It fails with gpu.ErrLost when the device is lost: then nothing says that it does not
+// write any more, and host memory that it was to write to is never to be used again.
+func (t *Tier) Settled(ctx context.Context) error {
+	for way := range t.lanes {
+		if err := t.usable(); err != nil {
+			return err
+		}
+		o, err := t.take(ctx, uint8(way))
+		if err != nil {
+			return fmt.Errorf("%w: %w", gpu.ErrInFlight, err)
+		}
+		if err := o.batch.Reset(); err != nil {
+			panic(fmt.Errorf("a batch that has ended: %w", err))
+		}
+		// One without copies ends after all before it.
+		if err := t.submit(o, gpu.After{}); err != nil {
+			return err
+		}
+		var c call
+		if t.harvest(ctx, &c, o); c.err != nil {
+			return c.err
+		}
+	}
+	return nil
 }
 
 // run carries a call out in as many batches as it takes.

@@ -23,6 +23,9 @@
 // never one that is leased, on its way, or of the list that is being loaded: of a list that is too
 // long the first blocks come.
 //
+// What lies in a slot behind the block's last byte is left of a block before it, whosever that
+// was; spans and leases end where the block ends.
+//
 // [Host] offers the tier to guests as the capability kvrt_gpu.
 //
 // The region belongs to this process. A serving engine in another process cannot read it

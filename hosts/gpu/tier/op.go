@@ -136,6 +136,10 @@ func (t *Tier) land(o *op) {
 // settle publishes what an operation has copied, or gives it up, and lets go of both ends.
 func (t *Tier) settle(o *op, err error) {
 	o.err = err
+	if err != nil {
+		why := err // here, so that nothing is allocated when all is well
+		t.failure.Store(&why)
+	}
 	lost := t.dev.Lost() != nil
 	for i := range o.moves {
 		m := &o.moves[i]

@@ -25,6 +25,7 @@ type Tier struct {
 	calls    atomic.Uint64
 	count    counts
 	prefetch prefetches
+	failure  atomic.Pointer[error]
 
 	closing   chan struct{}
 	close     sync.Mutex
@@ -224,6 +225,8 @@ type Stats struct {
 	Quarantined           uint64 // places in host memory that a lost device may be writing to
 	Prefetches            uint64 // asked for
 	Refused, Late, Broken uint64 // of them: too many waited; too late; failed, or not all in time
+
+	Failure error // of the last batch that failed
 }
 
 // Stats reads all counters.
@@ -235,6 +238,9 @@ func (t *Tier) Stats() Stats {
 		Evicted: t.count.evicted.Load(), Missing: t.count.missing.Load(), NoRoom: t.count.noRoom.Load(), Failed: t.count.failed.Load(),
 		Abandoned: t.count.abandoned.Load(), Quarantined: t.count.quarantined.Load(),
 		Prefetches: t.prefetch.asked.Load(), Refused: t.prefetch.refused.Load(), Late: t.prefetch.late.Load(), Broken: t.prefetch.broken.Load(),
+	}
+	if why := t.failure.Load(); why != nil {
+		s.Failure = *why
 	}
 	for i := range t.lanes {
 		s.InFlight += int(t.lanes[i].flying.Load())

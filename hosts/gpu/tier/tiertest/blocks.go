@@ -19,13 +19,12 @@ type Blocks struct {
 	t   testing.TB
 	mem []byte
 
-	mu        sync.Mutex
-	free      []int
-	blocks    map[key]*block
-	tokens    map[uint64]*token
-	next      uint64
-	Acquired  func()        // when set, is called in each Acquire
-	Published chan struct{} // gets a value for each commit, if there is room
+	mu       sync.Mutex
+	free     []int
+	blocks   map[key]*block
+	tokens   map[uint64]*token
+	next     uint64
+	Acquired func() // when set, is called in each Acquire
 }
 
 type key struct {
@@ -58,7 +57,7 @@ func NewBlocks(t testing.TB, dev *gpu.Device, n int) *Blocks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Blocks{t: t, mem: m.Host, blocks: map[key]*block{}, tokens: map[uint64]*token{}, Published: make(chan struct{}, 1)}
+	s := &Blocks{t: t, mem: m.Host, blocks: map[key]*block{}, tokens: map[uint64]*token{}}
 	for i := range n {
 		s.free = append(s.free, i)
 	}
@@ -212,10 +211,6 @@ func (s *Blocks) Commit(tok uint64) error {
 		s.t.Errorf("block %d of %q was published with the wrong bytes", b.key.hash, b.key.namespace)
 	}
 	b.ready = true
-	select {
-	case s.Published <- struct{}{}:
-	default:
-	}
 	return nil
 }
 

@@ -40,12 +40,20 @@ func abandoned(t *testing.T, r *rig) {
 	if s := r.tier.Stats(); s.Abandoned != 3 || s.Filling != 6 || s.Leased != 2 || s.InFlight != 3 {
 		t.Errorf("%+v", s)
 	}
+	if err := r.tier.Settled(atOnce()); !errors.Is(err, gpu.ErrInFlight) {
+		t.Errorf("settled: %v", err)
+	}
 	release()
-	<-r.blocks.Published
-	if err := r.tier.Wait(patience(t)); err != nil {
+	if err := r.tier.Settled(patience(t)); err != nil {
 		t.Fatal(err)
 	}
-	r.until(seq(1, 6)...)
+	if n, m := r.blocks.Tokens('r'), r.blocks.Tokens('w'); n+m != 0 {
+		t.Errorf("%d leases and %d reservations are held", n, m)
+	}
+	if r.blocks.Residency(space, seq(7, 8), where); where[0] != abi.ResidencyDRAM {
+		t.Errorf("a block that has arrived is %v", where)
+	}
+	r.there(abi.ResidencyDevice, seq(1, 8)...)
 	r.same(seq(1, 6)...)
 }
 
@@ -175,7 +183,7 @@ func fails(t *testing.T, r *rig) {
 	if err := errors.Join(r.tier.Prefetch(space, seq(9, 12)), r.tier.Wait(patience(t))); err != nil {
 		t.Error(err)
 	}
-	if s := r.tier.Stats(); s.Failed != 12 || s.Broken != 1 || s.Used != 0 {
+	if s := r.tier.Stats(); s.Failed != 12 || s.Broken != 1 || s.Used != 0 || s.Failure == nil {
 		t.Errorf("%+v", s)
 	}
 }
@@ -252,6 +260,9 @@ func lost(t *testing.T, r *rig) {
 	}
 	if err := r.tier.Prefetch(space, []uint64{3}); !errors.Is(err, gpu.ErrLost) {
 		t.Error(err)
+	}
+	if err := r.tier.Settled(patience(t)); !errors.Is(err, gpu.ErrLost) {
+		t.Errorf("settled: %v", err)
 	}
 	if s := r.tier.Stats(); s.Quarantined != 2 || s.Failed != 5 {
 		t.Errorf("%+v", s)

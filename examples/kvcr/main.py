@@ -54,6 +54,6 @@ with running(policy=policy) as instance:
         kvcr.discard_hint(request)
     print("blocks with a claim, for the cache policy:", len(kvrt.retained.retained))
     print("kvrt about r1:", client.status("r1").state)
-    print(kvcr.passage)
-print(client.counters())
+    print("what became of the envelopes:", kvcr.passage)
+print("what the client counted:", client.counters())
 client.close()

@@ -46,5 +46,5 @@ tier.on_new_request(ReqContext("r3"))  # no hint: nothing happens
 print("requests whose hint reached KVCR:", list(tier._kvcr._core._remote_fw_dram._request_hints))
 for context in (good, bad):
     tier.on_request_finished(context)
-print(tier._kvcr.passage)
+print("what became of the envelopes:", tier._kvcr.passage)
 tier.shutdown()

@@ -230,7 +230,7 @@ def test_nothing_is_raised(pair: tuple[Daemon, Daemon], daemon: Daemon) -> None:
             assert follow.poll().error == client.outcomes().error == client.fetch("r").error == "unavailable"
             assert list(follow) == [] and client.put_block(1, b"x").error == client.get_block(1).error == "unavailable"
             client.describe("r", [1], 16)
-            assert client.described("r", [1], 16) == ("unavailable" if client is not bare else "this daemon has no block store")
+            assert client.described("r", [1], 16).startswith("this daemon has no" if client is bare else "unavailable")
             follow.close()
             assert client.counters().adds_up
 

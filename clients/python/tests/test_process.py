@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -78,12 +78,12 @@ def test_exit(daemon: Daemon, end: str) -> None:
     name = f"exit{len(end)}"
     command = [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", EXIT + end, daemon.path, name]
     done = subprocess.run(command, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=LONG)
-    expected = ("KeyboardInterrupt", "Traceback", '  File "<string>"')
+    expected = ("KeyboardInterrupt", "Traceback", '  File "<string>"', "    raise Keyboard")
     noise = [x for x in done.stderr.splitlines() if not x.startswith(expected)]
     assert not noise and (done.returncode == 0 or "Keyboard" in end), done.stderr
     with kvrt.Client(daemon.path, deadline=LONG) as client:
-        assert live(client, *(f"{name}-{i}" for i in range(1, 20)))
-        assert client.status(f"{name}-0").state == "finished"
+        until(lambda: live(client, *(f"{name}-{i}" for i in range(1, 20))))
+        until(lambda: client.status(f"{name}-0").state == "finished")
 
 
 def _worker(path: str, name: str, client: kvrt.Client | None) -> None:
@@ -106,32 +106,30 @@ def test_a_worker_ends(daemon: Daemon, method: str, handed: bool) -> None:
         worker.start()
         worker.join(LONG)
         assert worker.exitcode == 0
-        assert live(client, *(f"{name}-{i}" for i in range(10)), *(f"parent-{i}" for i in range(4)))
+        until(lambda: live(client, *(f"{name}-{i}" for i in range(10)), *(f"parent-{i}" for i in range(4))))
         assert client.counters().connects == 1
 
 
 class Alarms:
-    """`with alarms(handler)`: calls it again and again in the main thread, in the middle of whatever runs."""
+    """Calls a handler again and again in the main thread, in the middle of whatever runs."""
 
     def __init__(self) -> None:
         self.handler: Any = None
         signal.signal(signal.SIGALRM, lambda *_: self.handler() if self.handler else None)
 
-    @contextmanager
-    def __call__(self, handler: Any, every: float = 0.0003) -> Iterator[None]:
+    def start(self, handler: Any, every: float) -> None:
         self.handler = handler
-        try:
-            signal.setitimer(signal.ITIMER_REAL, every or 0.001, every)
-            yield
-        finally:
-            self.handler = None  # before any call, which a signal could come into
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, every)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @pytest.fixture
 def alarms() -> Iterator[Alarms]:
     before = signal.getsignal(signal.SIGALRM)
-    yield Alarms()
+    yield (ours := Alarms())
+    ours.handler = None
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
@@ -141,11 +139,16 @@ class Interrupt(BaseException):
     pass
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a second signal at once gets in between `with` and its exit")
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("linger", [0.0, 0.001])
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_interrupted_anywhere(daemon: Daemon, alarms: Alarms, encoder: str, linger: float) -> None:
+def test_interrupted_anywhere(
+    daemon: Daemon, alarms: Alarms, monkeypatch: pytest.MonkeyPatch, encoder: str, linger: float
+) -> None:
     """A signal whose handler raises, at any point of any call: it comes through, and the client goes on."""
+    # An interrupted call of logging may leave a handler's lock behind, whoever makes it.
+    monkeypatch.setattr(logging.getLogger("kvrt"), "disabled", True)
     caught = 0
 
     def handler() -> None:
@@ -158,16 +161,18 @@ def test_interrupted_anywhere(daemon: Daemon, alarms: Alarms, encoder: str, ling
         i = 0
         while caught < 1500:
             try:
-                with alarms(handler):
-                    while True:
-                        i += 1
-                        client.submit_hint(hint, f"r{i}")
-                        client.discard_hint(f"r{i}")
-                        if i % 7 == 0:
-                            client.status(f"r{i}")
-                            client.finish(f"r{i}")
-                            client.counters()
+                alarms.start(handler, 0.0003)
+                while True:
+                    i += 1
+                    client.submit_hint(hint, f"r{i}")
+                    client.discard_hint(f"r{i}")
+                    if i % 7 == 0:
+                        client.status(f"r{i}")
+                        client.finish(f"r{i}")
+                        client.counters()
             except Interrupt:
+                alarms.handler = None  # before any call, which a signal could come into
+                alarms.stop()
                 caught += 1
             until(lambda: not client._lock.locked(), "an interruption has left the lock behind")
         counters = client.counters()
@@ -191,12 +196,14 @@ def test_a_handler_that_calls(daemon: Daemon, alarms: Alarms) -> None:
             client.flush()
             signal.setitimer(signal.ITIMER_REAL, 0.002)  # the next; never two at a time
 
-        with alarms(handler, 0.0):
-            i = 0
-            while calls < 100:
-                i += 1
-                client.submit_hint(fetch(i), f"r{i}")
-                client.status(f"r{i}", timeout=0.001)
+        alarms.start(handler, 0.0)
+        i = 0
+        while calls < 100:
+            i += 1
+            client.submit_hint(fetch(i), f"r{i}")
+            client.status(f"r{i}", timeout=0.001)
+        alarms.handler = None
+        alarms.stop()
         until(client.flush)
         counters = client.counters()
         assert counters.adds_up and counters.protocol_errors == 0 and counters.dropped_error == 0, counters
@@ -245,7 +252,7 @@ def test_fork_in_the_middle_of_sends(daemon: Daemon) -> None:
             stop.set()
             for t in threads:
                 t.join()
-        assert live(client, *(f"c{i}-{k}" for i in range(40) for k in range(5)))
+        until(lambda: live(client, *(f"c{i}-{k}" for i in range(40) for k in range(5))))
         counters = client.counters()
         assert counters.adds_up and counters.disconnects == counters.protocol_errors == 0, counters
 
@@ -269,7 +276,7 @@ def test_prefork(daemon: Daemon) -> None:
         until(lambda: client.status("w0-99").state == "live")
         os.kill(pids[0], signal.SIGKILL)
         os.waitpid(pids[0], 0)
-        assert live(client, "master", "w1-50", "w2-50", "w3-50")
+        until(lambda: live(client, "master", "w1-50", "w2-50", "w3-50"))
         assert client.counters().disconnects == 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from .client import Client
@@ -52,6 +52,10 @@ class Passage:
     """They raised ValueError before anybody was asked to execute them."""
     silenced: int = 0
     """What raised ValueError, here or in the executor, and was logged instead: quiet."""
+
+    def __str__(self) -> str:
+        """Those that are not zero."""
+        return ", ".join(f"{f.name}={n}" for f in fields(self) if (n := getattr(self, f.name))) or "nothing"
 
 
 class Guard:

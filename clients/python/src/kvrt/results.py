@@ -279,6 +279,10 @@ class Counters:
     protocol_errors: int = 0
     """Answers that are none of this protocol."""
 
+    def __str__(self) -> str:
+        """Those that are not zero."""
+        return ", ".join(f"{f.name}={n}" for f in fields(self) if (n := getattr(self, f.name))) or "nothing"
+
     @property
     def dropped(self) -> int:
         return sum(getattr(self, f.name) for f in fields(self) if f.name.startswith("dropped_"))

@@ -30,6 +30,7 @@
 #[allow(missing_docs)]
 pub mod abi;
 mod answer;
+mod digits;
 mod frame;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]

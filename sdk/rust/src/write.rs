@@ -2,6 +2,7 @@
 //! action on rewritten.
 
 use crate::abi::*;
+use crate::digits::decimal;
 use crate::frame::Action;
 use crate::value::Value;
 use crate::Text;
@@ -172,15 +173,8 @@ impl Writer {
     /// An array of integers as decimal texts.
     pub fn decimals(&mut self, h: &[u64]) -> Node {
         self.array_with(h.len(), |w, i| {
-            let (mut text, mut at, mut x) = ([b'0'; 20], 20, h.get(i).copied().unwrap_or_default());
-            while x > 0 || at == 20 {
-                at -= 1;
-                if let Some(digit) = text.get_mut(at) {
-                    *digit = b'0' + (x % 10) as u8;
-                }
-                x /= 10;
-            }
-            let digits = text.get(at..).unwrap_or_default();
+            let (text, zeros) = decimal(h.get(i).copied().unwrap_or_default());
+            let digits = text.get(zeros..).unwrap_or_default();
             w.run(TAG_STRING, 0, digits.len(), digits)
         })
     }

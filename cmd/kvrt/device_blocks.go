@@ -43,6 +43,20 @@ func aboutBlocks(blocks *store.Host) tier.About {
 	}
 }
 
+// tellOfDevice logs that copies of blocks have failed since so many had, for whom nobody
+// waits: at most once a sweep, however many there are. It returns how many have now.
+func (d *daemon) tellOfDevice(failed uint64) uint64 {
+	t := d.onDevice.Tier()
+	if t == nil {
+		return 0
+	}
+	s := t.Stats()
+	if s.Failed > failed {
+		d.log.Warn("blocks could not be copied to or from the device", "blocks", s.Failed-failed, "last_error", s.Failure, "quarantined", s.Quarantined)
+	}
+	return s.Failed
+}
+
 // fetcher is the exchange's, by way of the device where that is asked for.
 func (d *daemon) fetcher() server.Fetcher {
 	if t := d.onDevice.Tier(); t != nil && d.started.GPU.AfterFetch {

@@ -12,7 +12,10 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/gpu"
 	"github.com/kvrt/kvrt/hosts/gpu/cuda"
+	"github.com/kvrt/kvrt/hosts/gpu/hostmem"
+	"github.com/kvrt/kvrt/hosts/gpu/tier"
 	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/runtime"
 	"github.com/kvrt/kvrt/runtime/hosttest"
@@ -118,6 +121,39 @@ func TestBlocksOnDevice(t *testing.T) {
 	prefetches(t, s)
 	if tr := s.onDevice.Tier(); tr.Slots() != 10 || tr.BlockBytes() != 64<<10 {
 		t.Errorf("%d slots of %d bytes", tr.Slots(), tr.BlockBytes())
+	}
+}
+
+// TestTellOfDevice: a device that fails is told of once for all blocks.
+func TestTellOfDevice(t *testing.T) {
+	cfg := parse(t, onDevice)
+	drv := hostmem.New(hostmem.Config{Gate: func() error { return errors.New("told to fail") }})
+	s := memoryOn(t, cfg, &device{Device: gpu.New(drv, gpu.Config{})})
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	d := &daemon{stack: s}
+	for _, h := range []uint64{1, 2} {
+		token, _, err := s.blocks.Store().Reserve("0:", h, 100)
+		if err == nil {
+			err = s.blocks.Store().Commit(token)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr := s.onDevice.Tier()
+	if err := errors.Join(tr.Prefetch("0:", []uint64{1, 2}), tr.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.tellOfDevice(d.tellOfDevice(0)); n != 2 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "blocks=2") || !strings.Contains(log.String(), "told to fail") {
+		t.Errorf("%d: %s", n, &log)
+	}
+	s.onDevice = tier.NewHost(nil, nil)
+	if n := d.tellOfDevice(0); n != 0 {
+		t.Error(n)
+	}
+	if err := tr.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

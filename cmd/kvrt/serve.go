@@ -232,6 +232,7 @@ const sweepEvery = 10 * time.Second
 func (d *daemon) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	failed := uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -244,6 +245,7 @@ func (d *daemon) sweep(ctx context.Context) {
 			if d.peers != nil {
 				d.peers.Sweep()
 			}
+			failed = d.tellOfDevice(failed)
 		}
 	}
 }

@@ -226,6 +226,28 @@ func TestAnothersFailure(t *testing.T) {
 	}
 }
 
+// TestSharedFailure: requests that fail together fail for the same reason, whoever of them
+// turned to the source.
+func TestSharedFailure(t *testing.T) {
+	w := newWorld(t, Config{OpTimeout: 300 * time.Millisecond})
+	w.silent(0)
+	var wait sync.WaitGroup
+	for i := range 4 {
+		w.submit(ident(i), w.source(0), seq(1, 3))
+		wait.Go(func() {
+			if _, _, err := w.fetch(request(ident(i), seq(1, 3))); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("request %d: %v", i, err)
+			}
+		})
+	}
+	wait.Wait()
+	for i := range 4 {
+		if o := w.outcome(ident(i)); o.State != outcome.Failed || o.Reason != abi.ReasonUnavailable {
+			t.Errorf("request %d: %+v", i, o)
+		}
+	}
+}
+
 func TestAdmission(t *testing.T) {
 	w := newWorld(t, Config{MaxPeerBytes: 4 * size, MaxTenantBytes: 6 * size, OpTimeout: time.Second})
 	s := w.serve(0, seq(1, 20)...)

@@ -107,6 +107,7 @@ func (t told) Fail(abi.Reason)                     {}
 // pull brings blocks in as many rounds as admission and the operations of others make
 // necessary.
 func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missing []int, status []peer.Status, res *Result, to news, share int64) (err error) {
+	theirs := error(ErrIncomplete) // why an operation of others failed
 	for retried := false; len(missing) > 0; {
 		var own *operation
 		var waits []wait
@@ -134,6 +135,9 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 				}
 			case w.flight.op != own:
 				again = append(again, w.at) // it was another's source, or another's time
+				if w.flight.op.err != nil {
+					theirs = w.flight.op.err
+				}
 			}
 		}
 		if others > 0 {
@@ -151,7 +155,7 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 		again = append(again, missing[len(waits):]...) // not admitted in this round
 		if own == nil && len(again) > 0 {
 			if retried {
-				err = ErrIncomplete
+				err = theirs
 				break
 			}
 			retried = true

@@ -38,7 +38,14 @@ func announce(w io.Writer, cfg *config.Config, s *stack, srv *server.Server) err
 	if p := srv.HTTPPath(); p != "" {
 		http = "\nhttp      " + p + " (POST /v1/formulate)"
 	}
-	fmt.Fprintf(w, "\nsocket    %s%s\nadmin     http://%s (/v1/status, /metrics, /-/ready)\nsources   %s\nfuel      a guest is stopped when its call has executed that many instructions\n", path, http, srv.AdminAddr(), sources)
+	peers := ""
+	if s.peers != nil {
+		peers = "\npeers     none is served"
+		if at := s.peers.Addresses(); len(at) > 0 {
+			peers = "\npeers     " + strings.Join(at, ", ")
+		}
+	}
+	fmt.Fprintf(w, "\nsocket    %s%s\nadmin     http://%s (/v1/status, /metrics, /-/ready)%s\nsources   %s\nfuel      a guest is stopped when its call has executed that many instructions\n", path, http, srv.AdminAddr(), peers, sources)
 
 	socket, admin := "", ""
 	def := config.Default().Listen

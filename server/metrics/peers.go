@@ -10,7 +10,7 @@ import (
 type peerDescs struct {
 	outcomes, open, lost                                    *prometheus.Desc
 	fetched, fetchedBytes, inFlight, operations, incomplete *prometheus.Desc
-	coalesced, busy                                         *prometheus.Desc
+	fetches, coalesced, busy                                *prometheus.Desc
 	served, servedBytes, requests, links, opened, leased    *prometheus.Desc
 	cut                                                     *prometheus.Desc
 	all                                                     []*prometheus.Desc
@@ -28,6 +28,7 @@ func newPeerDescs() (d peerDescs) {
 		{&d.lost, "outcomes_lost_total", "Outcomes that those who follow them were too slow for.", nil},
 		{&d.fetched, "peer_fetched_blocks_total", "Blocks that came from a source; other: from all that are not counted apart.", []string{"source"}},
 		{&d.fetchedBytes, "peer_fetched_bytes_total", "Bytes of them.", []string{"source"}},
+		{&d.fetches, "peer_fetches_in_flight", "Operations that bring blocks from a source, and have not ended.", nil},
 		{&d.inFlight, "peer_fetching_blocks", "Blocks that are on their way.", nil},
 		{&d.operations, "peer_operations_total", "Rounds in which a source was turned to.", nil},
 		{&d.incomplete, "peer_operations_incomplete_total", "Of them, those that did not bring every block.", nil},
@@ -70,6 +71,11 @@ func (c *collector) collectPeers(out sink, x server.Exchange) {
 		out.counter(d.fetched, b.Blocks, source)
 		out.counter(d.fetchedBytes, b.Bytes, source)
 	}
+	fetches := 0
+	for _, s := range x.Sources() {
+		fetches += s.InUse
+	}
+	out.gauge(d.fetches, float64(fetches))
 	out.gauge(d.inFlight, float64(fetching.Flights))
 	out.counter(d.operations, fetching.Operations)
 	out.counter(d.incomplete, fetching.Incomplete)

@@ -18,7 +18,7 @@ import (
 type exchange struct{ *outcome.Ledger }
 
 func (exchange) Addresses() []string            { return []string{"/run/p"} }
-func (exchange) Sources() []fetcher.SourceStats { return nil }
+func (exchange) Sources() []fetcher.SourceStats { return []fetcher.SourceStats{{InUse: 2}, {InUse: 3}} }
 func (exchange) Brought() []fetcher.Brought {
 	return []fetcher.Brought{{Source: "tcp://10.0.0.9:1", Blocks: 5, Bytes: 500}, {Blocks: 2, Bytes: 20}}
 }
@@ -71,6 +71,7 @@ func TestPeers(t *testing.T) {
 		{"kvrt_peer_fetched_blocks_total", []string{"source=tcp://10.0.0.9:1"}, 5},
 		{"kvrt_peer_fetched_bytes_total", []string{"source=tcp://10.0.0.9:1"}, 500},
 		{"kvrt_peer_fetched_bytes_total", []string{"source=other"}, 20},
+		{"kvrt_peer_fetches_in_flight", nil, 5},
 		{"kvrt_peer_fetching_blocks", nil, 9},
 		{"kvrt_peer_operations_total", nil, 10},
 		{"kvrt_peer_operations_incomplete_total", nil, 13},

@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bench=${BENCH:-.}
+guided=() # as make build does, where make profile has run
+[[ ! -e bin/kvrt.pgo ]] || guided=(-pgo="$PWD/bin/kvrt.pgo")
 
 # folders REGEXP: the packages, as ./DIR, with a test file that matches.
 folders() {
@@ -18,7 +20,7 @@ folders() {
 # measure DIR COUNT: benchmark output of the tree in DIR.
 measure() (
 	cd "$1"
-	flags=(-run '^$' -benchmem -benchtime "${BENCHTIME:-300ms}" -count "$2" -timeout 60m)
+	flags=("${guided[@]}" -run '^$' -benchmem -benchtime "${BENCHTIME:-300ms}" -count "$2" -timeout 60m)
 	status=0
 	mapfile -t packages < <(folders '^func Benchmark')
 	((${#packages[@]} == 0)) ||

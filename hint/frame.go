@@ -233,11 +233,12 @@ func (f *Frame) View(i int, a *ActionView) {
 	}
 	r := &f.acts[i]
 	b := abi.Base(f.d.out[r.off : r.off+r.size : r.off+r.size])
-	a.ID = b.Run(abi.GetSpan(b, abi.OffActionActionID))
-	a.Type = b.Run(abi.GetSpan(b, abi.OffActionActionType))
-	a.Version = b.Run(abi.GetSpan(b, abi.OffActionActionVersion))
+	head := b[:abi.SizeAction:abi.SizeAction]
+	a.ID = b.Run(abi.GetSpan(head, abi.OffActionActionID))
+	a.Type = b.Run(abi.GetSpan(head, abi.OffActionActionType))
+	a.Version = b.Run(abi.GetSpan(head, abi.OffActionActionVersion))
 	a.Base = b
-	a.Payload = abi.GetNode(b, abi.OffActionPayload)
+	a.Payload = abi.GetNode(head, abi.OffActionPayload)
 	a.f, a.i = f, i
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/kvrt/kvrt/config"
 	"github.com/kvrt/kvrt/fleet/staging"
@@ -17,6 +18,10 @@ func newTier(cfg *config.Config, dev *device, blocks *store.Host) (*tier.Host, e
 	g := &cfg.GPU
 	if g.Capacity == 0 {
 		return tier.NewHost(nil, nil), nil
+	}
+	if have := store.Available(); dev.Info().Driver == "hostmem" && uint64(g.Capacity) > have-have/8 { // as the block store leaves an eighth to others
+		why := fmt.Sprintf("the device is host memory here, of which %d MiB are left: give its blocks less, or none", have>>20)
+		return nil, &config.Error{Problems: []config.Problem{cfg.Problem("gpu.capacity", why)}}
 	}
 	t, err := tier.New(tier.Config{
 		Device: dev.Device, Blocks: blocks.Store(), Capacity: uint64(g.Capacity), BlockBytes: uint64(g.SlotBytes(&cfg.Store)), Patience: g.PrefetchTimeout,

@@ -173,7 +173,7 @@ func TestWiredWithDevice(t *testing.T) {
 	}
 	_, err = wireDaemon(t.Context(), parse(t, strings.Replace(onDevice, "640KiB", "100TiB", 1)), slog.New(slog.DiscardHandler))
 	var wrong *config.Error
-	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "gpu.capacity") {
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "gpu.capacity: the device is host memory here, of which ") {
 		t.Errorf("100 TiB on the device: %v", err)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// Available is how much memory this process can still have, as far as the kernel tells.
+func Available() uint64 { return available("/") }
+
 // available is how much memory this process can have, as far as the kernel tells, under
 // root ("/" but in tests). A memfd has no size limit of its own: taking more than there
 // is ends in the kernel's killing somebody, not in an error.

@@ -41,9 +41,10 @@ type DeviceBlocks struct {
 	Saved      uint64 `json:"saved"`   // blocks, to the block store
 	BytesIn    uint64 `json:"bytes_in"`
 	BytesOut   uint64 `json:"bytes_out"`
-	Displaced  uint64 `json:"displaced"` // blocks that yielded to others
-	NoRoom     uint64 `json:"no_room"`   // blocks that found no slot
-	Failed     uint64 `json:"failed"`    // blocks whose copy failed
+	Displaced  uint64 `json:"displaced"`            // blocks that yielded to others
+	NoRoom     uint64 `json:"no_room"`              // blocks that found no slot
+	Failed     uint64 `json:"failed"`               // blocks whose copy failed
+	LastError  string `json:"last_error,omitempty"` // of a copy
 	Prefetches uint64 `json:"prefetches"`
 	Refused    uint64 `json:"prefetches_refused"` // too many waited
 	Late       uint64 `json:"prefetches_late"`
@@ -63,6 +64,9 @@ func (s *Server) deviceStatus() *DeviceStatus {
 			SlotBytes: t.BlockBytes, Slots: t.Slots, Used: t.Used, Filling: t.Filling, Leased: t.Leased, Loaded: t.Loaded, Saved: t.Saved,
 			BytesIn: t.BytesIn, BytesOut: t.BytesOut, Displaced: t.Evicted, NoRoom: t.NoRoom, Failed: t.Failed,
 			Prefetches: t.Prefetches, Refused: t.Refused, Late: t.Late, Broken: t.Broken,
+		}
+		if t.Failure != nil {
+			st.Blocks.LastError = t.Failure.Error()
 		}
 	}
 	return st

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -9,6 +11,9 @@ import (
 	"github.com/kvrt/kvrt/hosts/fetch/fetcher"
 	"github.com/kvrt/kvrt/hosts/fetch/outcome"
 	"github.com/kvrt/kvrt/hosts/fetch/peer"
+	"github.com/kvrt/kvrt/hosts/gpu"
+	"github.com/kvrt/kvrt/hosts/gpu/hostmem"
+	"github.com/kvrt/kvrt/hosts/gpu/tier"
 )
 
 // madeUp is an exchange whose counters are all different.
@@ -66,5 +71,27 @@ func TestExchangeStatus(t *testing.T) {
 	g = newRig(t, withAdmin)
 	if st, err := NewAdmin(g.srv.AdminAddr()).Status(t.Context()); err != nil || st.Peers != nil || st.Outcomes != nil {
 		t.Errorf("without peers: %+v, %v", st, err)
+	}
+}
+
+// failing are blocks on a device whose copies fail.
+type failing struct{}
+
+func (failing) Stats() tier.Stats {
+	return tier.Stats{BlockBytes: 64, Slots: 9, Used: 5, Filling: 1, Leased: 2, Loaded: 6, Saved: 7, BytesIn: 8, BytesOut: 10, Evicted: 11, NoRoom: 12, Failed: 13,
+		Failure: errors.New("lost"), Prefetches: 14, Refused: 15, Late: 16, Broken: 17}
+}
+
+func TestDeviceStatus(t *testing.T) {
+	dev := gpu.New(hostmem.New(hostmem.Config{}), gpu.Config{})
+	t.Cleanup(func() { _ = dev.Close(context.Background()) })
+	g := newRig(t, withAdmin, func(c *rigConfig) { c.Device, c.DeviceChoice, c.Tier = dev, "told to", failing{} })
+	st, err := NewAdmin(g.srv.AdminAddr()).Status(t.Context())
+	if err != nil || st.Device == nil {
+		t.Fatal(err)
+	}
+	want := &DeviceBlocks{64, 9, 5, 1, 2, 6, 7, 8, 10, 11, 12, 13, "lost", 14, 15, 16, 17}
+	if st.Device.Driver != "hostmem" || st.Device.Choice != "told to" || !reflect.DeepEqual(st.Device.Blocks, want) {
+		t.Errorf("%+v %+v", st.Device, st.Device.Blocks)
 	}
 }

@@ -49,6 +49,9 @@ func writeBlocks(line func(key, format string, args ...any), s *server.StatusRep
 			if n := b.NoRoom + b.Failed; n > 0 {
 				line("not on the device", "%d blocks found no slot, the copies of %d failed", b.NoRoom, b.Failed)
 			}
+			if b.LastError != "" {
+				line("its last error", "%s", cell(b.LastError))
+			}
 		}
 		if d.Lost {
 			line("device lost", "nothing is copied any more; start the daemon again")

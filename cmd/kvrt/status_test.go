@@ -50,7 +50,7 @@ func TestStatusShowsPeers(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	text := statusText(t, &server.StatusReport{
 		Device: &server.DeviceStatus{Driver: "hostmem", Name: "host memory", Detail: "copies on 2 threads", Choice: "the default", Batches: 4, Failed: 1, Bytes: 77,
-			Blocks: &server.DeviceBlocks{SlotBytes: 64, Slots: 9, Used: 5, Leased: 2, Loaded: 6, Saved: 7, NoRoom: 1, Failed: 3}},
+			Blocks: &server.DeviceBlocks{SlotBytes: 64, Slots: 9, Used: 5, Leased: 2, Loaded: 6, Saved: 7, NoRoom: 1, Failed: 3, LastError: "lost"}},
 		Store: &server.BlocksStatus{Capacity: 1000, Used: 200, Blocks: 2, Hits: 5, Misses: 6, Displaced: 1, Evicted: 3},
 		Peers: &server.PeersStatus{
 			Served:  server.ServedStatus{Links: 1, Blocks: 2, Bytes: 3, Requests: 4, Denied: 1},
@@ -66,7 +66,7 @@ func TestStatusShowsPeers(t *testing.T) {
 	has(t, text,
 		"device hostmem: host memory, copies on 2 threads (the default)", "device copies 4 batches, 1 of them failed; 77 bytes",
 		"blocks on the device 5 of 9 slots of 64 bytes are used, 2 of them in use; 6 came from the block store, 7 went there",
-		"not on the device 1 blocks found no slot, the copies of 3 failed",
+		"its last error lost", "not on the device 1 blocks found no slot, the copies of 3 failed",
 		"blocks 2, in 200 of 1000 bytes; 5 were found and 6 were not", "blocks that went 1 for others, 3 because a hint asked",
 		"peers served at nobody", "served 2 blocks, 3 bytes, in 4 requests, 1 of them denied; 1 links", "reader uid:0: 4 requests, 1 of them denied",
 		"fetched 7 blocks, 70 bytes, in 9 operations, 2 of them incomplete; 1 under way", "refused as busy 3 fetches: too many bytes were under way",

@@ -35,8 +35,10 @@ func (f *Frame) AppendSubset(dst []byte, actions []int32, raw bool) []byte {
 		at := len(dst)
 		abi.PutU32(dst[table:], uint32(4*k), uint32(at-start))
 		dst = append(dst, src[r.off:r.off+r.size]...)
-		if body := f.Action(int(i)).RawPayload(); raw && body != nil {
-			dst = appendRaw(dst, at, f.format, body)
+		if raw {
+			if body := f.Action(int(i)).RawPayload(); body != nil {
+				dst = appendRaw(dst, at, f.format, body)
+			}
 		}
 	}
 	frame := dst[start:]

@@ -14,8 +14,8 @@ import (
 // quiet times do in batches that are short beside what the system gives a thread at
 // once, and reports what a round takes in the batch that a twentieth of them stay below:
 // on a busy machine the mean says more about the others.
-func quiet(b *testing.B, do func()) {
-	const batch, most = 64, 1 << 16
+func quiet(b *testing.B, batch int, do func()) {
+	const most = 1 << 16
 	took := make([]time.Duration, 0, most)
 	b.ReportAllocs()
 	n, start := 0, time.Now()
@@ -31,7 +31,7 @@ func quiet(b *testing.B, do func()) {
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/20])/batch, "quiet-ns")
+		b.ReportMetric(float64(took[len(took)/20])/float64(batch), "quiet-ns")
 	}
 }
 
@@ -57,12 +57,12 @@ func BenchmarkStage(b *testing.B) {
 	)
 	b.Run("clock", func(b *testing.B) {
 		start := time.Now()
-		quiet(b, func() { _ = time.Since(start) })
+		quiet(b, 64, func() { _ = time.Since(start) })
 	})
 	decode := func(format abi.Format, body []byte, finish bool) func(*testing.B) {
 		return func(b *testing.B) {
 			var f hint.Frame
-			quiet(b, func() {
+			quiet(b, 64, func() {
 				if err := f.Decode(format, body, hint.Limits{}); err != nil {
 					b.Fatal(err)
 				}
@@ -82,7 +82,7 @@ func BenchmarkStage(b *testing.B) {
 			b.Fatal(err)
 		}
 		var q request
-		quiet(b, func() {
+		quiet(b, 64, func() {
 			q.next()
 			p, _, _ := f.store.Prepare(q.Identity, src, hash, false)
 			if reason, detail := p.Commit(); reason != abi.ReasonNone {
@@ -93,7 +93,7 @@ func BenchmarkStage(b *testing.B) {
 	b.Run("native", func(b *testing.B) {
 		f, q := newFetchBench(b, false, 0), request{}
 		var frame hint.Frame
-		quiet(b, func() {
+		quiet(b, 64, func() {
 			q.next()
 			if err := frame.Decode(abi.FormatMsgpack, msgpack, hint.Limits{}); err != nil {
 				b.Fatal(err)
@@ -105,9 +105,9 @@ func BenchmarkStage(b *testing.B) {
 		})
 	})
 
-	dispatch := func(b *testing.B, r *runtime.Runtime, format abi.Format, body []byte, want abi.Status, then func(hint.Identity)) {
+	dispatch := func(b *testing.B, batch int, r *runtime.Runtime, format abi.Format, body []byte, want abi.Status) {
 		res, q := r.NewResponse(), &request{Request: runtime.Request{Body: body, Format: format}}
-		quiet(b, func() {
+		quiet(b, batch, func() {
 			q.next()
 			if err := r.Dispatch(&q.Request, res); err != nil {
 				b.Fatal(err)
@@ -115,31 +115,28 @@ func BenchmarkStage(b *testing.B) {
 			if out := &res.Results[0]; out.Status != want {
 				b.Fatalf("%s: %s", out.Reason, out.Detail)
 			}
-			if then != nil {
-				then(q.Identity)
-			}
 		})
 	}
 	b.Run("unrouted", func(b *testing.B) {
-		dispatch(b, newRuntime(b, runtime.Config{}), abi.FormatMsgpack, msgpack, abi.StatusRejected, nil)
+		dispatch(b, 64, newRuntime(b, runtime.Config{}), abi.FormatMsgpack, msgpack, abi.StatusRejected)
 	})
 	b.Run("empty-guest", func(b *testing.B) {
 		r := newRuntime(b, runtime.Config{Hosts: []runtime.HostModule{noFetch{}}}, scriptedGuest(b, '0'))
-		dispatch(b, r, abi.FormatMsgpack, fetchEnvelope(b, abi.FormatMsgpack, 1, 1, "demo.echo"), abi.StatusAccepted, nil)
+		dispatch(b, 64, r, abi.FormatMsgpack, fetchEnvelope(b, abi.FormatMsgpack, 1, 1, "demo.echo"), abi.StatusAccepted)
 	})
 	b.Run("empty-host", func(b *testing.B) {
 		r := newRuntime(b, runtime.Config{Hosts: []runtime.HostModule{noFetch{}, log.Module{}}}, runtime.GuestSpec{Name: "kv-fetch", Module: kvFetch(b), Grants: []string{abi.ModuleFetch, abi.ModuleLog}})
-		dispatch(b, r, abi.FormatMsgpack, msgpack, abi.StatusAccepted, nil)
+		dispatch(b, 64, r, abi.FormatMsgpack, msgpack, abi.StatusAccepted)
 	})
 	b.Run("all", func(b *testing.B) {
-		dispatch(b, newFetchBench(b, false, 0, "kv.fetch").runtime, abi.FormatMsgpack, msgpack, abi.StatusAccepted, nil)
+		dispatch(b, 64, newFetchBench(b, false, 0, "kv.fetch").runtime, abi.FormatMsgpack, msgpack, abi.StatusAccepted)
 	})
 	b.Run("all-json", func(b *testing.B) {
-		dispatch(b, newFetchBench(b, false, 0, "kv.fetch").runtime, abi.FormatJSON, json, abi.StatusAccepted, nil)
+		dispatch(b, 64, newFetchBench(b, false, 0, "kv.fetch").runtime, abi.FormatJSON, json, abi.StatusAccepted)
 	})
 	b.Run("actions=16", func(b *testing.B) {
 		types := []string{"kv.fetch", "kv.two", "kv.three", "kv.four"}
-		dispatch(b, newFetchBench(b, false, 0, types...).runtime, abi.FormatMsgpack, fetchEnvelope(b, abi.FormatMsgpack, 16, 1, types...), abi.StatusAccepted, nil)
+		dispatch(b, 4, newFetchBench(b, false, 0, types...).runtime, abi.FormatMsgpack, fetchEnvelope(b, abi.FormatMsgpack, 16, 1, types...), abi.StatusAccepted)
 	})
 	b.Run("submit+discard", func(b *testing.B) {
 		f := newFetchBench(b, false, 0, "kv.fetch")
@@ -149,7 +146,7 @@ func BenchmarkStage(b *testing.B) {
 		}
 		res, n := f.runtime.NewResponse(), 0
 		req := runtime.Request{Body: msgpack, Format: abi.FormatMsgpack}
-		quiet(b, func() { // an id of its own for each: a discarded one refuses late hints
+		quiet(b, 64, func() { // an id of its own for each: a discarded one refuses late hints
 			req.Identity = hint.Identity{RequestID: ids[n%len(ids)], Attempt: uint32(n / len(ids))}
 			n++
 			if err := f.runtime.Dispatch(&req, res); err != nil || res.Results[0].Status != abi.StatusAccepted {

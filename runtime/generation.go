@@ -9,6 +9,15 @@ type generation struct {
 	policies  []int32 // in the order in which they run
 }
 
+// retiree is what is still asked of a guest that was replaced. The guest itself, with its
+// module, is not kept for that.
+type retiree struct {
+	name   string
+	closed <-chan struct{}
+}
+
+func (g *guest) retire() retiree { return retiree{g.spec.Name, g.pool.closed} }
+
 // handler finds the guest of an action type. A nil generation has none.
 func (gen *generation) handler(actionType []byte) (id int32, known bool) {
 	if gen == nil {

@@ -82,7 +82,7 @@ type Runtime struct {
 	history map[string][]GuestSpec
 	swaps   atomic.Uint64
 	failed  atomic.Uint64
-	retired []*guest // drained, not seen closed yet
+	retired []retiree // drained, not seen closed yet
 	closed  bool
 
 	watching bool          // somebody looks after calls that do not end
@@ -278,7 +278,7 @@ func (r *Runtime) offer(ctx context.Context, specs []GuestSpec) error {
 			continue
 		}
 		g.pool.drain()
-		r.retired = append(r.retired, g)
+		r.retired = append(r.retired, g.retire())
 		if slices.ContainsFunc(specs, func(s GuestSpec) bool { return s.Name == g.spec.Name }) {
 			past := append(r.history[g.spec.Name], g.spec)
 			r.history[g.spec.Name] = past[max(0, len(past)-maxHistory):]
@@ -286,9 +286,9 @@ func (r *Runtime) offer(ctx context.Context, specs []GuestSpec) error {
 			delete(r.history, g.spec.Name)
 		}
 	}
-	r.retired = slices.DeleteFunc(r.retired, func(g *guest) bool {
+	r.retired = slices.DeleteFunc(r.retired, func(g retiree) bool {
 		select {
-		case <-g.pool.closed:
+		case <-g.closed:
 			return true
 		default:
 			return false
@@ -368,14 +368,14 @@ func (r *Runtime) Close(ctx context.Context) error {
 	if old := r.current.Swap(nil); old != nil {
 		for _, g := range old.guests {
 			g.pool.drain()
+			r.retired = append(r.retired, g.retire())
 		}
-		r.retired = append(r.retired, old.guests...)
 	}
 	for _, g := range r.retired {
 		select {
-		case <-g.pool.closed:
+		case <-g.closed:
 		case <-ctx.Done():
-			return fmt.Errorf("guest %s still has calls in flight: %w", g.spec.Name, ctx.Err())
+			return fmt.Errorf("guest %s still has calls in flight: %w", g.name, ctx.Err())
 		}
 	}
 	return nil

@@ -185,12 +185,14 @@ func refusal(status int, format string, args ...any) error {
 // generation that the caller has seen, when it says which.
 func (s *Server) change(h func(r *http.Request) (*Change, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body) // before the lock: a client may be slow
-		if err != nil {
+		var body bytes.Buffer // read before the lock: a client may be slow
+		body.Grow(int(min(max(r.ContentLength, 0), s.cfg.MaxAdminBody)) + bytes.MinRead)
+		if _, err := body.ReadFrom(r.Body); err != nil {
 			writeFailure(w, err)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Body = io.NopCloser(&body)
+		defer s.trimmer.soon()
 		s.changes.Lock()
 		defer s.changes.Unlock()
 		if want := r.Header.Get("If-Match"); want != "" && want != "*" {

@@ -150,6 +150,7 @@ type Server struct {
 	closing  atomic.Bool
 
 	changes sync.Mutex // one change of the guests at a time
+	trimmer trimmer    // of what a change took
 
 	mu      sync.Mutex // guards what follows
 	reload  ReloadStatus
@@ -209,6 +210,7 @@ func (s *Server) Start(ctx context.Context) error {
 		})
 	}
 	s.notify("READY=1")
+	s.trimmer.soon() // the guests of the configuration were loaded
 	return nil
 }
 
@@ -273,6 +275,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 	}
 	s.serving.Wait()
+	s.trimmer.close()
 	return err
 }
 
@@ -336,40 +339,6 @@ func (s *Server) notReady() (reasons []string) {
 
 // errNoReload is returned when there is no configuration to read again.
 var errNoReload = errors.New("this daemon runs without a configuration file: there is nothing to reload")
-
-// Reload reads the configuration again and applies it. A refusal leaves everything as
-// it was.
-func (s *Server) Reload(ctx context.Context) error {
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	return s.reloadLocked(ctx)
-}
-
-func (s *Server) reloadLocked(ctx context.Context) error {
-	if s.cfg.Reload == nil {
-		return errNoReload
-	}
-	s.notifyReloading()
-	s.snapshot()
-	err := s.cfg.Reload(ctx)
-	s.notify("READY=1")
-	st := s.LastReload()
-	st.Time, st.OK, st.Error = time.Now(), err == nil, ""
-	if err == nil {
-		st.LastOK = st.Time
-	} else {
-		st.Error = err.Error()
-	}
-	s.mu.Lock()
-	s.reload = st
-	s.mu.Unlock()
-	if err != nil {
-		s.log.Error("reload refused; everything stays as it was", "error", err)
-		return err
-	}
-	s.log.Info("reloaded", "generation", s.cfg.Runtime.Generation())
-	return nil
-}
 
 // LastReload tells of the last reload.
 func (s *Server) LastReload() ReloadStatus {

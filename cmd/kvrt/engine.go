@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -116,8 +117,21 @@ func isFile(path string, content []byte) bool {
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(content)) {
 		return false
 	}
-	have, err := readModule(path)
-	return err == nil && bytes.Equal(have, content)
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for part := make([]byte, 64<<10); ; {
+		n, err := f.Read(part)
+		if n > len(content) || !bytes.Equal(part[:n], content[:n]) {
+			return false
+		}
+		content = content[n:]
+		if err != nil {
+			return err == io.EOF && len(content) == 0
+		}
+	}
 }
 
 // caseFolder is a folder with case files, and what they looked like.

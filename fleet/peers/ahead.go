@@ -17,8 +17,10 @@ import (
 // AheadConfig bounds what is brought ahead of need. A field that is zero or negative
 // takes its default.
 type AheadConfig struct {
-	// Running is how many orders are carried out at once. Default 4.
-	Running int
+	// Running and TenantRunning are how many orders are carried out at once: of all, and of
+	// one tenant, so that one whose orders find no room holds up nobody else's. Default 4
+	// and 2.
+	Running, TenantRunning int
 	// Orders and TenantOrders cap the orders that wait or run: all, and those of one
 	// tenant. Default 256 and 32.
 	Orders, TenantOrders int
@@ -36,7 +38,7 @@ func (c *AheadConfig) setDefaults() {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&c.Running, 4}, {&c.Orders, 256}, {&c.TenantOrders, 32}, {&c.Blocks, 1 << 20}} {
+	}{{&c.Running, 4}, {&c.TenantRunning, 2}, {&c.Orders, 256}, {&c.TenantOrders, 32}, {&c.Blocks, 1 << 20}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}
@@ -49,7 +51,7 @@ func (c *AheadConfig) setDefaults() {
 	}
 }
 
-// ahead carries orders out in the sequence in which they came.
+// ahead carries orders out, those of a tenant in the sequence in which they came.
 type ahead struct {
 	cfg    AheadConfig
 	x      *Exchange
@@ -64,6 +66,7 @@ type ahead struct {
 	orders  int
 	blocks  int
 	tenants map[string]int // orders
+	active  map[string]int // those of them that run
 }
 
 // order is blocks to bring, with the outcome that it has.
@@ -76,7 +79,7 @@ type order struct {
 
 func newAhead(x *Exchange, cfg AheadConfig) *ahead {
 	cfg.setDefaults()
-	a := &ahead{cfg: cfg, x: x, tenants: map[string]int{}}
+	a := &ahead{cfg: cfg, x: x, tenants: map[string]int{}, active: map[string]int{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a
 }
@@ -127,19 +130,13 @@ func distinct(hashes []uint64) []uint64 {
 	return out
 }
 
-// run carries orders out until none waits.
+// run carries orders out until none waits that may run.
 func (a *ahead) run() {
 	for {
-		a.mu.Lock()
-		if len(a.waiting) == 0 {
-			a.running--
-			a.mu.Unlock()
+		o := a.next()
+		if o == nil {
 			return
 		}
-		o := a.waiting[0]
-		a.waiting = slices.Delete(a.waiting, 0, 1)
-		a.mu.Unlock()
-
 		if err := a.bring(o); err != nil {
 			o.ticket.Fail(fetcher.ReasonOf(err))
 		} else {
@@ -149,10 +146,31 @@ func (a *ahead) run() {
 		a.mu.Lock()
 		a.orders--
 		a.blocks -= len(o.req.Hashes)
-		if a.tenants[o.tenant]--; a.tenants[o.tenant] == 0 {
-			delete(a.tenants, o.tenant)
-		}
+		less(a.tenants, o.tenant)
+		less(a.active, o.tenant)
 		a.mu.Unlock()
+	}
+}
+
+// next takes the first order of a tenant of whom not too many run. Nil ends a run: what
+// still waits goes on with a run that has an order of its tenant.
+func (a *ahead) next() *order {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, o := range a.waiting {
+		if a.active[o.tenant] < a.cfg.TenantRunning {
+			a.active[o.tenant]++
+			a.waiting = slices.Delete(a.waiting, i, i+1)
+			return o
+		}
+	}
+	a.running--
+	return nil
+}
+
+func less(counts map[string]int, name string) {
+	if counts[name]--; counts[name] == 0 {
+		delete(counts, name)
 	}
 }
 

@@ -3,6 +3,7 @@ package peers_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,7 +20,11 @@ import (
 	"github.com/kvrt/kvrt/hosts/store"
 )
 
-const near = "tcp://127.0.0.1:1"
+const (
+	near   = "tcp://127.0.0.1:1"
+	nobody = "tcp://127.0.0.1:2"
+	silent = "tcp://127.0.0.1:3" // takes links and says nothing
+)
 
 // pair is a node with blocks, and one that reaches it as near.
 func pair(t *testing.T, cfg peers.Config, hashes ...uint64) (from, to *node) {
@@ -37,7 +42,12 @@ func pair(t *testing.T, cfg peers.Config, hashes ...uint64) (from, to *node) {
 	for _, h := range hashes {
 		from.put(t, h)
 	}
-	cfg.Local, cfg.Sockets = &unixsock.Transport{}, map[string]string{near: socket, "tcp://127.0.0.1:2": filepath.Join(dir, "nobody")}
+	cfg.Local, cfg.Sockets = &unixsock.Transport{}, map[string]string{near: socket, nobody: filepath.Join(dir, "nobody"), silent: filepath.Join(dir, "silent")}
+	l, err := net.Listen("unix", filepath.Join(dir, "silent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
 	return from, newNode(t, cfg)
 }
 
@@ -100,7 +110,7 @@ func TestPrefetch(t *testing.T) {
 	if o := order(2, near, store.Namespace("another", "model"), 5); o.State != outcome.Failed || o.Reason != abi.ReasonSourceNotAllowed {
 		t.Errorf("another tenant's: %+v", o)
 	}
-	if o := order(3, "tcp://127.0.0.1:2", space, 5); o.State != outcome.Failed || o.Reason != abi.ReasonUnavailable {
+	if o := order(3, nobody, space, 5); o.State != outcome.Failed || o.Reason != abi.ReasonUnavailable {
 		t.Errorf("nobody there: %+v", o)
 	}
 	if o := order(4, near, space, 1, 2); o.State != outcome.Completed || o.Fetched != 0 {
@@ -131,6 +141,30 @@ func TestPrefetchWaits(t *testing.T) {
 		if o := to.ended(t, hint.Identity{RequestID: fmt.Sprint(i)}, 0); o.State != outcome.Completed {
 			t.Errorf("%+v", o)
 		}
+	}
+}
+
+// TestPrefetchOfOthers: a tenant whose orders find no room does not hold up another.
+func TestPrefetchOfOthers(t *testing.T) {
+	_, to := pair(t, peers.Config{
+		Fetch: fetcher.Config{BlockBytes: size, MaxTenantBytes: 2 * size},
+		Ahead: peers.AheadConfig{Running: 3, TenantRunning: 2, Pause: time.Millisecond},
+	}, 1, 2)
+	for i := range 5 {
+		o := fetch.Order{Identity: hint.Identity{RequestID: "stuck"}, Index: i, Tenant: "stuck", Namespace: store.Namespace("stuck", ""), Source: source(t, silent), Hashes: []uint64{uint64(i)}}
+		if reason, detail := to.Prefetch(&o); reason != abi.ReasonNone {
+			t.Fatal(reason, detail)
+		}
+	}
+	id := hint.Identity{RequestID: "r"}
+	if reason, detail := to.Prefetch(&fetch.Order{Identity: id, Tenant: "tenant", Namespace: space, Source: source(t, near), Hashes: []uint64{1}}); reason != abi.ReasonNone {
+		t.Fatal(reason, detail)
+	}
+	if o := to.ended(t, id, 0); o.State != outcome.Completed {
+		t.Errorf("%+v", o)
+	}
+	if _, _, st := to.Stats(); st.Open != 5 {
+		t.Errorf("%+v", st)
 	}
 }
 

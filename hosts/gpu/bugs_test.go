@@ -39,7 +39,7 @@ var bugs = []struct{ where, what, test string }{
 	{"sgl-project/sglang#23392", "a copy that was given up goes on into memory of somebody else", "tier/tiertest/life.go: abandoned"},
 	{"vllm-project/vllm#54363", "a block of another length is loaded", "tier/tiertest/tiertest.go: memoryOfTheCaller"},
 	{"vllm-project/vllm#50754, third part", "a block that was copied in part is found in the cache", "tier/tiertest/life.go: fails"},
-	{"vllm-project/vllm#45704, third part", "the event that a store of blocks has to wait for is not handed on", "tier/tiertest/life.go: after"},
+	{"vllm-project/vllm#45704, third part", "the event that a store of blocks has to wait for is not handed on", "cuda/engine_test.go: TestEngineInThisProcess"},
 	{"no one report, second part", "host memory that a dead device may write to is used again", "tier/tiertest/life.go: lost"},
 	{"LMCache/LMCache#4830, second part", "memory goes while the device is closed", "gputest/life.go: closeInFlight"},
 }

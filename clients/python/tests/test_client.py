@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import collections.abc
 import dataclasses
 import multiprocessing
 import os
@@ -300,6 +302,67 @@ def test_hostile_arguments(daemon: Daemon) -> None:
         assert client.status("x" * 512).state == "none"
         assert client.ping()
         assert client.counters().adds_up and client.counters().dropped_invalid == 20, client.counters()
+
+
+class Raises:
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class BadMapping(collections.abc.Mapping):  # type: ignore[type-arg]
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("kind", [Raises, BadMapping])
+def test_envelopes_that_raise(daemon: Daemon, kind: Any) -> None:
+    hints = kind()
+
+    async def twin() -> None:
+        async with kvrt.AsyncClient(daemon.path) as client:
+            with pytest.raises(ValueError, match="malformed envelope: it cannot be read"):
+                await client.submit(hints, "r")
+
+    with open_client(daemon) as client:
+        for call in (client.submit_hint, client.submit, kvrt.NullClient().submit_hint, kvrt.NullClient().submit):
+            with pytest.raises(ValueError, match="malformed envelope: it cannot be read"):
+                call(hints, "r")
+        assert client.submit({"actions": [hints, fetch()["actions"][0]]}, "r").results[1].accepted
+    asyncio.run(twin())
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_at_the_end_of_the_stack(daemon: Daemon, caplog: pytest.LogCaptureFixture, encoder: str) -> None:
+    """Calls that run out of stack, anywhere: nothing is torn, and all goes on."""
+
+    def down(n: int, i: int) -> None:
+        if n:
+            return down(n - 1, i)
+        client.submit_hint(fetch(i), f"r{i}")
+        client.discard_hint(f"d{i}")
+        client.status(f"r{i}")
+        client.submit(fetch(i), f"s{i}", forward=True)
+        client.flush()
+
+    with open_client(daemon, encoder=encoder, linger=0.0, backoff_min=0.0) as client:
+        assert client.ping()
+        for _ in range(5):
+            for i in range(sys.getrecursionlimit() - 100, sys.getrecursionlimit()):
+                try:
+                    down(i, i)
+                except (RecursionError, ValueError):  # an envelope that cannot be looked at to its end
+                    pass
+            assert client.counters().adds_up, client.counters()
+        until(lambda: client.submit(fetch(), "last").ok)
+        counters = client.counters()
+        assert counters.adds_up and counters.answered > 100, counters
+        assert counters.connects == counters.disconnects + 1 and "refused" not in caplog.text
 
 
 def test_large(daemon: Daemon) -> None:

@@ -67,7 +67,7 @@ class Base:
         self, hints: Any, request_id: str | None, flags: int, who: Identity | None, dialect: str, seq: int
     ) -> tuple[Any, ...]:
         body: Any
-        if isinstance(hints, (bytes, bytearray, memoryview)):
+        if encoded(hints):
             form, body = 0, bytes(hints)
         elif isinstance(hints, dict) and dialect:
             form, body = MSGPACK, hints
@@ -93,6 +93,11 @@ class Base:
         if not error and message[2] != 0:
             error = error_name(message[2])
         return Status("unknown", error=error) if error else Status.from_reply(message)
+
+
+def encoded(hints: Any) -> bool:
+    """Whether it is bytes, and not the thing itself; asks the type alone, since an object may raise."""
+    return issubclass(type(hints), (bytes, bytearray, memoryview))
 
 
 def formulate_request(seq: int, contexts: Sequence[Any], output: str, batch: bool) -> tuple[Any, ...]:

@@ -60,6 +60,7 @@ class Inside(Base):
         if not free:
             return self._counted(aside, 0, 0)
         with self._lock:
+            self._mend()
             waiting = list(self._riders)
             return self._counted(aside, len(waiting), sum(type(r) is str for r in waiting))
 
@@ -101,9 +102,9 @@ class Inside(Base):
                 if link.frames and not self._left():
                     link.push()
             except Exception as e:
-                self._failed(e)
-            except BaseException:
-                self._interrupted()
+                link.broken = type(e)
+            except BaseException as e:
+                link.broken = type(e)
                 raise
 
     def _go(self) -> None:
@@ -139,14 +140,16 @@ class Inside(Base):
                 if link.frames and not self._left():
                     link.push()
             except Exception as e:
-                self._failed(e)
-            except BaseException:
-                self._interrupted()
+                link.broken = type(e)
+            except BaseException as e:
+                link.broken = type(e)
                 raise
 
     def _drain(self) -> None:
         """Turns the riders into frames, in order, before any other request."""
         riders, link = self._riders, self._link
+        if link.broken is not None:
+            self._mend()
         self._hinted = False
         self._held = 0
         if not riders:
@@ -198,7 +201,7 @@ class Inside(Base):
                     self._drain()
                     self._link.push()
             except Exception as e:
-                self._failed(e)
+                self._link.broken = type(e)
 
     def _left(self, fast: bool = False) -> bool:
         """Frames stay behind: somebody must come back for them. Whether somebody will."""
@@ -229,7 +232,7 @@ class Inside(Base):
                 self._drain()
                 link.push()
             except Exception as e:
-                self._failed(e)
+                link.broken = type(e)
             return True
 
     def _end(self) -> None:
@@ -257,9 +260,9 @@ class Inside(Base):
                         setattr(link, counter, getattr(link, counter) + 1)
                     error, seq = self._ask(request)
                 except Exception as e:
-                    self._failed(e)
-                except BaseException:
-                    self._interrupted()
+                    link.broken = type(e)
+                except BaseException as e:
+                    link.broken = type(e)
                     raise
                 epoch = link.epoch
             if seq:
@@ -280,6 +283,7 @@ class Inside(Base):
     def _ask(self, request: Any) -> tuple[str, int]:
         """Sends a request that wants an answer: its number, or why there will be none."""
         link = self._link
+        self._mend()
         if link.sock is None or not link.proven:
             link.revive()
         if link.sock is None or not link.proven:
@@ -316,6 +320,7 @@ class Inside(Base):
                         if link.frames and link.sock is not None and link.epoch == epoch:
                             link.stalled_until = 0.0
                             link.push()
+                    self._mend()
                     if link.epoch != epoch or link.sock is None:
                         return "unavailable", None
                     if (reply := link.waiting.get(seq)) is not None:
@@ -329,10 +334,10 @@ class Inside(Base):
                     poll.register(link.sock, select.POLLIN | (select.POLLOUT if link.frames else 0))
                     left = min(left, _LOOK_ALONE if len(link.waiting) < 2 else _LOOK)
                 except Exception as e:
-                    self._failed(e)
+                    link.broken = type(e)
                     return "unavailable", None
-                except BaseException:
-                    self._interrupted()
+                except BaseException as e:
+                    link.broken = type(e)
                     raise
             # A descriptor that another thread has closed meanwhile costs one such look.
             readable = bool(poll.poll(left * 1000))
@@ -365,16 +370,19 @@ class Inside(Base):
     def _count_malformed(self) -> None:
         self._aside_count("malformed")
 
-    def _failed(self, e: Exception) -> None:
-        """A defect: what is in the buffer is dropped, and the connection begins anew."""
-        self._link.warn("a defect of this client: %r", e)
-        self._interrupted()
-
-    def _interrupted(self) -> None:
-        """A frame may be half written: nothing of the buffer may go out."""
-        self._link.lose("interrupted")
-        self._link.abandon()
-        self._link.settle()
+    def _mend(self) -> None:
+        """After an exception in the link, a signal handler's or a defect: a frame may be half written, so nothing
+        of the buffer may go out. It is left to whoever comes next: there may be no stack left to do it at once."""
+        link = self._link
+        kind = link.broken
+        if kind is None:
+            return
+        link.lose("interrupted")
+        link.abandon()
+        link.settle()
+        link.broken = None
+        if issubclass(kind, Exception):
+            link.warn("a call ended with %s: what had not been sent is dropped", kind.__name__)
 
     def _forked(self) -> None:
         """In a forked child: the connection, its buffer and the counters are the parent's."""

@@ -33,7 +33,7 @@ class Link:
         "path", "name", "max_buffer", "backoff_min", "backoff_max", "reconnect_after",
         "put", "encode", "decode", "random", "sock", "buffer", "frames", "head", "full", "stalled_until", "stalled_since",
         "retry_at", "failures", "connected_at", "greeted", "proven", "unproven_since", "max_frame",
-        "inbox", "waiting", "epoch", "seq", "warned", "server",
+        "inbox", "waiting", "epoch", "seq", "warned", "server", "broken",
         "requests", "submitted", "discarded", "finished", "sent", "dropped_unavailable", "dropped_full",
         "dropped_lost", "dropped_busy", "dropped_invalid", "dropped_too_large", "dropped_error",
         "calls", "answered", "refused", "timeouts", "unavailable", "malformed", "late_replies",
@@ -77,6 +77,7 @@ class Link:
         self.epoch = 0
         self.seq = 0
         self.server = ""
+        self.broken: type[BaseException] | None = None  # what ended a call in here, until that is mended
         self.requests = self.submitted = self.discarded = self.finished = self.sent = 0
         self.dropped_unavailable = self.dropped_full = self.dropped_lost = self.dropped_busy = 0
         self.dropped_invalid = self.dropped_too_large = self.dropped_error = 0
@@ -253,17 +254,18 @@ class Link:
         sock, self.sock = self.sock, None
         if sock is None:
             return
-        sock.close()
+        # First what cannot fail: there may be no stack left for a call.
+        healthy, self.greeted = self.greeted, False
         self.disconnects += 1
         self.epoch += 1
-        self.waiting.clear()
-        self.inbox.clear()
         self.head = 0
         self.stalled_until = 0.0
+        sock.close()
+        self.waiting.clear()
+        self.inbox.clear()
         now = time.monotonic()
-        if not self.greeted or now - self.connected_at < _SETTLED:
+        if not healthy or now - self.connected_at < _SETTLED:
             self.backoff(now)
-        self.greeted = False
         log.debug("the connection to the daemon ended: %s", why)
 
     def distrust(self) -> None:

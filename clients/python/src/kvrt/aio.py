@@ -11,6 +11,7 @@ from typing import Any
 from ._aio_blocks import AsyncWithBlocks
 from ._base import (
     discard_request,
+    encoded,
     finish_request,
     formulate_request,
     formulated,
@@ -87,7 +88,7 @@ class AsyncClient(AsyncWithBlocks):
         identity: Identity | None = None,
     ) -> Reply:
         """Hands an envelope to the daemon and waits for a result per action. See Client.submit."""
-        if not isinstance(hints, (bytes, bytearray, memoryview)) and not dialect:
+        if not dialect and not encoded(hints):
             hints = self._checked(hints)
         self._link.submitted += 1
         flags = FORWARD if forward else 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from ._base import (
     discard_request,
+    encoded,
     finish_request,
     formulate_request,
     formulated,
@@ -107,14 +108,15 @@ class Client(WithBlocks):
         if not self._free():
             return False
         with self._lock:
+            link = self._link
             try:
                 self._drain()
-                return not self._link.frames or self._link.push()
+                return not link.frames or link.push()
             except Exception as e:
-                self._failed(e)
+                link.broken = type(e)
                 return False
-            except BaseException:
-                self._interrupted()
+            except BaseException as e:
+                link.broken = type(e)
                 raise
 
     # With an answer.
@@ -134,7 +136,7 @@ class Client(WithBlocks):
         With forward the reply has the envelope to pass on as well. An encoded envelope, bytes, is taken
         too; with a dialect, whatever that dialect's parser reads. ValueError: the envelope is malformed.
         """
-        if not isinstance(hints, (bytes, bytearray, memoryview)) and not dialect:
+        if not dialect and not encoded(hints):
             hints = self._checked(hints)
 
         def request(seq: int) -> tuple[Any, ...]:
@@ -228,11 +230,15 @@ class Client(WithBlocks):
         if not self._free():
             return
         with self._lock:
-            self._drain()
-            if self._link.frames:
-                self._link.push()
-            self._link.lose("the client closed it")
-            self._link.abandon()
+            link = self._link
+            try:
+                self._drain()
+                if link.frames:
+                    link.push()
+                link.lose("the client closed it")
+                link.abandon()
+            except Exception as e:
+                link.broken = type(e)
 
     def __enter__(self) -> Client:
         return self

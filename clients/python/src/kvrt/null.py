@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ._base import encoded
 from ._envelope import envelope
 from .blocks import Block, Fetched, Outcome, Outcomes, Stored
 from .results import Counters, Formulated, Identity, Reply, Status
@@ -44,7 +45,7 @@ class NullClient:
         timeout: float | None = None,
         identity: Identity | None = None,
     ) -> Reply:
-        if not isinstance(hints, (bytes, bytearray, memoryview)) and not dialect:
+        if not dialect and not encoded(hints):
             self.submit_hint(hints, request_id)
         else:
             self._submitted += 1

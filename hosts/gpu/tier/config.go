@@ -46,8 +46,8 @@ type Config struct {
 
 	Batch int // blocks of one batch; default 128
 	Depth int // batches in flight each way, at most as many as a queue of the device takes; default 16
-	// Queued is how many blocks may wait in prefetches; default 65,536. Requests is how many
-	// prefetches may; default 1,024.
+	// Queued is how many blocks may wait in prefetches, half of them of one namespace;
+	// default 65,536. Requests is how many prefetches may; default 1,024.
 	Queued, Requests int
 	// Patience is from when a prefetch is asked for until it is given up; default 1 s.
 	Patience time.Duration

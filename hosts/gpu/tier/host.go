@@ -185,13 +185,15 @@ func (h *Host) fetch(c *runtime.Call, mem []byte, stack []uint64) {
 // as many as there are hashes.
 func (t *Tier) toBring(namespace string, hashes []uint64, where []abi.Residency) (n int) {
 	t.cfg.Blocks.Residency(namespace, hashes, where)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sp := t.table.spaces[namespace]
-	for i, r := range where {
-		if r == abi.ResidencyDRAM && t.table.residency(sp, hashes[i]) == abi.ResidencyAbsent {
-			n++
+	for from := 0; from < len(hashes); from += lookAtOnce {
+		t.mu.Lock()
+		sp := t.table.spaces[namespace]
+		for i := from; i < min(from+lookAtOnce, len(hashes)); i++ {
+			if where[i] == abi.ResidencyDRAM && t.table.residency(sp, hashes[i]) == abi.ResidencyAbsent {
+				n++
+			}
 		}
+		t.mu.Unlock()
 	}
 	return n
 }

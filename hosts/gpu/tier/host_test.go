@@ -160,3 +160,39 @@ func TestCommitRefuses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLongLists: lists are looked at in pieces, and all of each.
+func TestLongLists(t *testing.T) {
+	dev := gpu.New(hostmem.New(hostmem.Config{}), gpu.Config{})
+	s := blocks(t, dev, 1, 2, 3)
+	tr, err := tier.New(tier.Config{Device: dev, Blocks: s, Capacity: 8 * 4096, BlockBytes: 4096, Queued: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, tr, s, dev)
+	if _, err := tr.Load(t.Context(), space, []uint64{2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	list := make([]uint64, 3000)
+	for i := range list {
+		list[i] = uint64(100 + i)
+	}
+	list[0], list[1023], list[1024], list[2999] = 1, 2, 3, 2
+	where := make([]abi.Residency, len(list))
+	if n := tr.Residency(space, list, where); n != 2 || where[1023] != abi.ResidencyDevice || where[2999] != abi.ResidencyDevice || where[1024] != abi.ResidencyAbsent {
+		t.Errorf("%d blocks are on the device", n)
+	}
+	h := tier.NewHost(tr, func(*runtime.Call) (string, []uint64, bool) { return space, list, true })
+	stack := []uint64{0, 0}
+	call := runtime.NewCall(runtime.CallConfig{})
+	if hosttest.Function(t, h, "prefetch").Call(call, nil, stack); stack[0] != 2 {
+		t.Errorf("%d blocks are to be brought", int64(stack[0]))
+	}
+	call.Settle(true)
+	if err := tr.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := tr.Residency(space, list, where); n != 4 {
+		t.Errorf("%d blocks are on the device", n)
+	}
+}

@@ -18,7 +18,8 @@ type prefetches struct {
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
-	spare []*prefetch // the one that was used last is the next: its memory is warm
+	spare []*prefetch    // the one that was used last is the next: its memory is warm
+	of    map[string]int // blocks that wait, by namespace
 
 	queued                       atomic.Int64
 	asked, refused, late, broken atomic.Uint64
@@ -36,7 +37,7 @@ const keepHashes = 1 << 12
 
 func (t *Tier) startPrefetches() {
 	p := &t.prefetch
-	p.wait = make(chan *prefetch, t.cfg.Requests)
+	p.wait, p.of = make(chan *prefetch, t.cfg.Requests), make(map[string]int)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.work.Go(func() {
 		for {
@@ -66,15 +67,10 @@ func (t *Tier) Prefetch(namespace string, hashes []uint64) error {
 	}
 	p := &t.prefetch
 	p.asked.Add(1)
-	n := int64(len(hashes))
-	if p.queued.Add(n) > int64(t.cfg.Queued) {
-		p.queued.Add(-n)
+	r := p.take(namespace, len(hashes), t.cfg.Queued)
+	if r == nil {
 		p.refused.Add(1)
 		return ErrBusy
-	}
-	r := p.take()
-	if r.namespace != namespace {
-		r.namespace = strings.Clone(namespace)
 	}
 	r.hashes, r.since = append(slices.Grow(r.hashes[:0], len(hashes)), hashes...), t.cfg.Now()
 	select {
@@ -82,32 +78,45 @@ func (t *Tier) Prefetch(namespace string, hashes []uint64) error {
 		return nil
 	default:
 		p.give(r)
-		p.queued.Add(-n)
 		p.refused.Add(1)
 		return ErrBusy
 	}
 }
 
-func (p *prefetches) take() *prefetch {
+// take gets room for so many blocks to wait; nil when there is none. One namespace has at
+// most half of it, so that there is some for others.
+func (p *prefetches) take(namespace string, blocks, room int) *prefetch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := len(p.spare)
-	if n == 0 {
-		return new(prefetch)
+	if int(p.queued.Load())+blocks > room || p.of[namespace]+blocks > (room+1)/2 {
+		return nil
 	}
-	r := p.spare[n-1]
-	p.spare = p.spare[:n-1]
+	var r *prefetch
+	if n := len(p.spare); n > 0 {
+		r, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else {
+		r = new(prefetch)
+	}
+	if r.namespace != namespace {
+		r.namespace = strings.Clone(namespace)
+	}
+	p.queued.Add(int64(blocks))
+	p.of[r.namespace] += blocks
 	return r
 }
 
-// give keeps a request for the next one.
+// give gives the room back, and keeps the request for the next one.
 func (p *prefetches) give(r *prefetch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queued.Add(-int64(len(r.hashes)))
+	if p.of[r.namespace] -= len(r.hashes); p.of[r.namespace] == 0 {
+		delete(p.of, r.namespace)
+	}
 	if cap(r.hashes) > keepHashes {
 		r.hashes = nil
 	}
-	p.mu.Lock()
 	p.spare = append(p.spare, r)
-	p.mu.Unlock()
 }
 
 // Wait waits until the prefetches that were asked for before have been carried out.
@@ -148,6 +157,5 @@ func (t *Tier) carryOut(r *prefetch) {
 	} else {
 		p.late.Add(1)
 	}
-	p.queued.Add(-int64(len(r.hashes)))
 	p.give(r)
 }

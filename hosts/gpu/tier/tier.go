@@ -111,19 +111,26 @@ func (t *Tier) Slots() int { return len(t.table.slots) }
 // Residency writes for each hash whether its block is on the device. What it says may have
 // changed by the time that it is read. It allocates nothing, and returns how many are there.
 func (t *Tier) Residency(namespace string, hashes []uint64, out []abi.Residency) (there int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sp := t.table.spaces[namespace]
-	if t.dev.Lost() != nil {
-		sp = nil
-	}
-	for i, h := range hashes {
-		if out[i] = t.table.residency(sp, h); out[i] == abi.ResidencyDevice {
-			there++
+	lost := t.dev.Lost() != nil
+	for from := 0; from < len(hashes); from += lookAtOnce {
+		t.mu.Lock()
+		sp := t.table.spaces[namespace]
+		if lost {
+			sp = nil
 		}
+		for i := from; i < min(from+lookAtOnce, len(hashes)); i++ {
+			if out[i] = t.table.residency(sp, hashes[i]); out[i] == abi.ResidencyDevice {
+				there++
+			}
+		}
+		t.mu.Unlock()
 	}
 	return there
 }
+
+// lookAtOnce is how many blocks are looked for in one go, so that a long list keeps nobody
+// from the table for long.
+const lookAtOnce = 1024
 
 // Lease holds a block on the device.
 type Lease struct {

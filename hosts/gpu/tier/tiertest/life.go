@@ -95,7 +95,7 @@ func waiting(t *testing.T, r *rig) {
 	var now sync.Map
 	now.Store("now", int64(0))
 	r.open(16, func(c *tier.Config) {
-		c.Queued, c.Requests = 6, 3
+		c.Queued, c.Requests = 12, 3
 		c.Now = func() int64 { v, _ := now.Load("now"); return v.(int64) }
 	})
 	r.blocks.Put(space, seq(1, 9)...)
@@ -112,7 +112,13 @@ func waiting(t *testing.T, r *rig) {
 		}
 	}
 	if err := r.tier.Prefetch(space, []uint64{7}); !errors.Is(err, tier.ErrBusy) {
-		t.Errorf("a fourth request, and a seventh block: %v", err)
+		t.Errorf("a seventh block of twelve for one namespace: %v", err)
+	}
+	if err := r.tier.Prefetch("5:other", []uint64{7}); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	if err := r.tier.Prefetch("5:other", []uint64{8}); !errors.Is(err, tier.ErrBusy) {
+		t.Errorf("more requests than may wait: %v", err)
 	}
 	now.Store("now", int64(2*60e9))
 	release()
@@ -121,7 +127,7 @@ func waiting(t *testing.T, r *rig) {
 	}
 	r.there(abi.ResidencyDevice, 1, 2)
 	r.there(abi.ResidencyAbsent, 3, 4, 5, 6)
-	if s := r.tier.Stats(); s.Late != 2 || s.Refused != 1 || s.Queued != 0 {
+	if s := r.tier.Stats(); s.Late != 3 || s.Refused != 2 || s.Queued != 0 {
 		t.Errorf("%+v", s)
 	}
 }

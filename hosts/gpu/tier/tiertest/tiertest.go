@@ -304,7 +304,7 @@ func leases(t *testing.T, r *rig) {
 }
 
 func prefetch(t *testing.T, r *rig) {
-	r.open(8, func(c *tier.Config) { c.Queued = 8 })
+	r.open(8, func(c *tier.Config) { c.Queued = 16 })
 	r.blocks.Put(space, seq(1, 5)...)
 	for _, list := range [][]uint64{seq(1, 3), seq(2, 6), nil} {
 		if err := r.tier.Prefetch(space, list); err != nil {

@@ -197,6 +197,8 @@ func fetchCode(why string, reason abi.Reason) (code int, advice string) {
 		return exitRefused, ": the source does not let this peer read that tenant and namespace; see peers.allow of its configuration"
 	case reason == abi.ReasonLimitExceeded:
 		return exitRefused, ""
+	case reason == abi.ReasonNotFound:
+		return exitWrong, ": the source does not have the first of them that did not come"
 	}
 	return exitWrong, ""
 }

@@ -200,9 +200,9 @@ func (c *Client) Pull(ctx context.Context, req *Request, status []Status) (Resul
 	}
 }
 
-// maxFresh is on how many new links a pull is tried: a source that takes other certificates
-// ends links before their first answer.
-const maxFresh = 3
+// maxFresh is on how many new links a pull is tried: a source that has begun to trust other
+// certificates may end one before its first answer.
+const maxFresh = 2
 
 // cause is why a link broke, where that was this side's doing. The clocks of a context
 // and of a connection fire in any order.

@@ -228,6 +228,10 @@ func TestLies(t *testing.T) {
 		{"fewer without a reason", func(a *answer) { a.begin.records = a.begin.records[:1] }, 0, false},
 		{"a longer block", func(a *answer) { a.begin.records[0].length++ }, 0, false},
 		{"a shorter block", func(a *answer) { a.begin.records[0].length-- }, 0, false},
+		{"a shorter block, which is sound", func(a *answer) {
+			a.bodies[1] = a.bodies[1][:299]
+			a.begin.records[1].length, a.begin.records[1].crc = 299, Checksum(a.bodies[1])
+		}, 0, false},
 		{"a block without bytes", func(a *answer) { a.begin.records[1].length = 0 }, 0, false},
 		{"a huge block", func(a *answer) { a.begin.records[1].length = MaxBlock }, 0, false},
 		{"another checksum", func(a *answer) { a.begin.records[1].crc++ }, 1, false},

@@ -34,8 +34,9 @@ type Link struct {
 	SendFile    func(fd uintptr) error
 	ReceiveFile func() (*os.File, error)
 
-	// Stale tells that the peer would have to authenticate anew, since a certificate was
-	// replaced or has expired: no operation begins on the link any more. Nil: never.
+	// Stale tells that the peer would not be let in any more, since its certificate has
+	// expired or others are trusted now: no operation begins on the link. It is called by
+	// one goroutine at a time. Nil: never.
 	Stale func() bool
 }
 

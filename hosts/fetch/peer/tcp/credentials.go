@@ -18,8 +18,9 @@ type credentials struct {
 	sources     []string
 }
 
-// Renew takes another certificate, other roots and other names of sources. Links that
-// are there finish what they do and are not used again.
+// Renew takes another certificate, other roots and other names of sources, for the links
+// from now on. Of those that are there, the ones whose peer would not be let in any more
+// finish what they do and are not used again.
 func (t *Transport) Renew(certificate tls.Certificate, roots *x509.CertPool, sources []string) {
 	t.renewed.Store(&credentials{certificate, roots, slices.Clone(sources)})
 }
@@ -54,26 +55,31 @@ func (c *credentials) client(host string, now func() time.Time) *tls.Config {
 		RootCAs: c.roots, ServerName: host,
 	}
 	if len(c.sources) > 0 {
-		cfg.InsecureSkipVerify = true // of the host's name: verifySource does the rest, and asks for another name
-		cfg.VerifyConnection = func(state tls.ConnectionState) error { return c.verifySource(state, now()) }
+		cfg.InsecureSkipVerify = true // of the host's name: verify does the rest, and asks for another name
+		cfg.VerifyConnection = func(state tls.ConnectionState) error { return c.verify(state.PeerCertificates, now(), host) }
 	}
 	return cfg
 }
 
-// verifySource is what TLS does by itself, with a name from the list in place of the host's.
-func (c *credentials) verifySource(state tls.ConnectionState, now time.Time) error {
-	certs := state.PeerCertificates
+// verify is what TLS does by itself with the certificates of a peer: of a source at a host,
+// with a name from the list in the host's place if there is a list, or without a host of a target.
+func (c *credentials) verify(certs []*x509.Certificate, now time.Time, host string) error {
 	if len(certs) == 0 {
-		return errors.New("the source has no certificate")
+		return errors.New("the peer has no certificate")
 	}
-	o := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool(), CurrentTime: now} // for servers, by default
+	o := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	if host == "" {
+		o.KeyUsages[0] = x509.ExtKeyUsageClientAuth
+	} else if len(c.sources) == 0 {
+		o.DNSName = host
+	}
 	for _, cert := range certs[1:] {
 		o.Intermediates.AddCert(cert)
 	}
 	if _, err := certs[0].Verify(o); err != nil {
 		return err
 	}
-	if name := NameOf(certs[0]); !slices.Contains(c.sources, name) {
+	if name := NameOf(certs[0]); host != "" && len(c.sources) > 0 && !slices.Contains(c.sources, name) {
 		return fmt.Errorf("the source's certificate is for %q, and that is no source here", name)
 	}
 	return nil
@@ -91,12 +97,19 @@ func identify(c *tls.Conn) (peer.Identity, error) {
 	return peer.Identity{Name: name}, nil
 }
 
-// ages makes a link stale when what it was authenticated with is replaced or expires,
-// on either side.
-func (t *Transport) ages(l *peer.Link, c *tls.Conn, own *credentials) {
-	until := c.ConnectionState().PeerCertificates[0].NotAfter
-	if leaf := own.certificate.Leaf; leaf != nil && leaf.NotAfter.Before(until) {
-		until = leaf.NotAfter
+// ages makes a link stale when its peer's certificate has expired, or does not satisfy
+// what the credentials were replaced with. Without a host the peer is a target.
+func (t *Transport) ages(l *peer.Link, c *tls.Conn, own *credentials, host string) {
+	certs := c.ConnectionState().PeerCertificates
+	satisfied := own
+	l.Stale = func() bool {
+		now, of := t.now(), t.renewed.Load()
+		if of != satisfied {
+			if of.verify(certs, now, host) != nil {
+				return true
+			}
+			satisfied = of
+		}
+		return now.After(certs[0].NotAfter)
 	}
-	l.Stale = func() bool { return t.renewed.Load() != own || t.now().After(until) }
 }

@@ -5,13 +5,20 @@ const E8: u64 = 100_000_000;
 
 /// The digits of x in 24 bytes, and how many zeros stand in front.
 pub(crate) fn decimal(x: u64) -> ([u8; 24], usize) {
-    let (top, rest) = (x / (E8 * E8), x % (E8 * E8));
+    let (top, rest) = if x < E8 * E8 { (0, x) } else { (x / (E8 * E8), x % (E8 * E8)) };
+    let (middle, low) = if rest < E8 { (0, rest) } else { (rest / E8, rest % E8) };
+    let parts = [eight(top), eight(middle), eight(low)];
     let mut text = [0; 24];
-    for (to, x) in text.chunks_exact_mut(8).zip([top, rest / E8, rest % E8]) {
-        to.copy_from_slice(&(eight(x) | 0x3030_3030_3030_3030).to_le_bytes());
+    for (to, part) in text.chunks_exact_mut(8).zip(parts) {
+        to.copy_from_slice(&(part | 0x3030_3030_3030_3030).to_le_bytes());
     }
-    let zeros = text.iter().take(23).take_while(|c| **c == b'0').count();
-    (text, zeros)
+    // A part's first digit is its lowest byte.
+    let zeros = match parts {
+        [0, 0, part] => 16 + (part.trailing_zeros() / 8).min(7),
+        [0, part, _] => 8 + part.trailing_zeros() / 8,
+        [part, ..] => part.trailing_zeros() / 8,
+    };
+    (text, zeros as usize)
 }
 
 /// The eight digits of x below 10^8, the first in the lowest byte: halves of four digits,

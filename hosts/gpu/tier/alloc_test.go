@@ -2,7 +2,7 @@ package tier_test
 
 import (
 	"context"
-	"runtime"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +11,8 @@ import (
 	"github.com/kvrt/kvrt/hosts/gpu"
 	"github.com/kvrt/kvrt/hosts/gpu/hostmem"
 	"github.com/kvrt/kvrt/hosts/gpu/tier"
+	"github.com/kvrt/kvrt/runtime"
+	"github.com/kvrt/kvrt/runtime/hosttest"
 )
 
 // TestAllocatesNothing: once slots and operations have been used, blocks move without an
@@ -90,7 +92,7 @@ func TestPrefetchAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for tr.Stats().InFlight == 0 { // what comes now waits behind it
-			runtime.Gosched()
+			goruntime.Gosched()
 		}
 		if first == 1 {
 			for range 300 {
@@ -131,5 +133,36 @@ func TestSaveAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, once); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestHostAllocatesNothing: a guest's questions are free, and so is a prefetch that is
+// dropped.
+func TestHostAllocatesNothing(t *testing.T) {
+	dev := gpu.New(hostmem.New(hostmem.Config{}), gpu.Config{})
+	s := blocks(t, dev, 1, 2)
+	tr, err := tier.New(tier.Config{Device: dev, Blocks: s, Capacity: 4 * 4096, BlockBytes: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, tr, s, dev)
+	h := tier.NewHost(tr, func(*runtime.Call) (string, []uint64, bool) { return space, nil, false })
+	call := runtime.NewCall(runtime.CallConfig{})
+	mem, stack := make([]byte, 16<<10), make([]uint64, 4)
+	for name, args := range map[string][4]uint64{"info": {0, 32}, "residency": {0, 256, 8192, 256}, "prefetch": {0, 256}} {
+		f := hosttest.Function(t, h, name)
+		once := func() {
+			copy(stack, args[:])
+			if f.Call(call, mem, stack); int64(stack[0]) < 0 {
+				t.Errorf("%s: %d", name, int64(stack[0]))
+			}
+			call.Settle(false)
+		}
+		for range 10 {
+			once()
+		}
+		if n := testing.AllocsPerRun(1000, once); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }

@@ -76,6 +76,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 			return
 		}
 		v.passing(offset, len(to.label()))
+		v.carry(len(to.label()))
 		v.popOperands(to.label())
 		v.branch(offset, to, always)
 		v.leave()
@@ -88,6 +89,7 @@ func (v *validator) controlFlow(offset int, op byte) {
 			return
 		}
 		v.passing(offset, len(to.label()))
+		v.carry(len(to.label()))
 		v.popOperands(to.label())
 		if v.ok() {
 			v.pushOperands(to.label())
@@ -135,6 +137,7 @@ func (v *validator) open(offset int, op byte) {
 		v.pop(I32)
 	}
 	v.passing(offset, len(typ.Params)+len(typ.Results))
+	v.carry(max(len(typ.Params), len(typ.Results)))
 	v.popOperands(typ.Params)
 	if !v.ok() {
 		return
@@ -199,6 +202,9 @@ func (v *validator) brTable(offset int) {
 		if arity >= 0 && arity != len(types) {
 			v.broken(RuleOperandType, at, "a branch by table to labels that take %d and %d values", arity, len(types))
 			return
+		}
+		if arity < 0 {
+			v.carry(len(types))
 		}
 		arity = len(types)
 		if !v.carries(types) {

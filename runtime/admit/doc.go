@@ -26,6 +26,9 @@
 //   - block, loop, else, end and nop cost nothing: they execute nothing.
 //   - mul, div and sqrt of floating-point numbers and of vectors of them cost 16:
 //     subnormal numbers take processors that much longer.
+//   - A branch costs 1 more for each value beyond the first that it carries to its
+//     label, and block, loop and if for each beyond the first that they take or give,
+//     whichever is more: engines move them all.
 //   - memory.grow, table.grow and ref.func cost 64. A growth that the maximum
 //     allows costs 4,096 a page and 1 a table entry more; one that must fail does
 //     not.

@@ -36,6 +36,10 @@ func naive(t testing.TB, wasm []byte) []byte {
 		}
 		for v.top != nil {
 			start := v.pos
+			labels := make([]int, len(v.frames))
+			for i := range v.frames {
+				labels[i] = len(v.frames[i].label())
+			}
 			if v.instruction(); !v.ok() {
 				t.Fatal(v.fn.first())
 			}
@@ -43,8 +47,22 @@ func naive(t testing.TB, wasm []byte) []byte {
 			cost := int64(1)
 			pages := int64(-1) // what a unit of growth costs, as a power of two
 			switch code[0] {
-			case opNop, opBlock, opLoop, opElse, opEnd:
+			case opNop, opElse, opEnd:
 				cost = 0
+			case opBlock, opLoop, opIf:
+				if cost = 0; code[0] == opIf {
+					cost = 1
+				}
+				typ := v.top.typ
+				cost += max(int64(max(len(typ.Params), len(typ.Results)))-1, 0)
+			case opBr, opBrIf, opBrTable:
+				at := code[1:]
+				if code[0] == opBrTable {
+					_, n := binary.Uvarint(at)
+					at = at[n:]
+				}
+				d, _ := binary.Uvarint(at)
+				cost += max(int64(labels[len(labels)-1-int(d)])-1, 0)
 			case 0x91, 0x94, 0x95, 0x9f, 0xa2, 0xa3: // sqrt, mul, div
 				cost = 16
 			case opVector:

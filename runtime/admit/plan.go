@@ -155,6 +155,15 @@ func (v *validator) weigh(cost int64) {
 	}
 }
 
+// carry weighs the values that a branch takes along, or that a block has at either end.
+// They cost nothing to name, and an engine moves each. What stock tools make has one at
+// most, which is free.
+func (v *validator) carry(values int) {
+	if values > 1 {
+		v.weigh(int64(values - 1))
+	}
+}
+
 // bulk notes a bulk instruction. Its charge is followed by a branch.
 func (v *validator) bulk(offset int, kind uint8, table int) {
 	v.branching(offset)

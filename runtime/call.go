@@ -23,7 +23,7 @@ type Call struct {
 	message  []byte           // id of the envelope whose action is judged
 	action   int              // its index there; -1: none is judged
 	effect   Effect
-	spent    Effect     // the last one that is over
+	kept     any
 	reason   abi.Reason // of the host function that refused last
 	detail   string
 	fatal    error
@@ -155,15 +155,16 @@ func (c *Call) Defer(e Effect) bool {
 	return true
 }
 
-// Reuse is the effect that was the last to be committed or dropped on the same instance:
-// whoever made it may use its memory again. It is nil where there was none, and while the
-// call has an effect.
-func (c *Call) Reuse() Effect {
-	if c.effect != nil {
-		return nil
+// Keep keeps a value from call to call of the same instance, for [Call.Kept]: memory that
+// a host module uses again. There is one, which belongs to the first that asks.
+func (c *Call) Keep(v any) {
+	if c.kept == nil {
+		c.kept = v
 	}
-	return c.spent
 }
+
+// Kept is what Keep was first given; nil before that.
+func (c *Call) Kept() any { return c.kept }
 
 // Refuse remembers why a host function refuses and returns the negated reason, which
 // is what the guest sees. When the guest answers with that reason and no detail of
@@ -309,7 +310,6 @@ func (c *Call) commit() (reason abi.Reason, detail string) {
 	if e := c.effect; e != nil {
 		c.effect = nil
 		reason, detail = e.Commit()
-		c.spent = e
 	}
 	c.settle()
 	return reason, detail
@@ -321,7 +321,6 @@ func (c *Call) drop() {
 	if e := c.effect; e != nil {
 		c.effect = nil
 		e.Drop()
-		c.spent = e
 	}
 	c.settle()
 }

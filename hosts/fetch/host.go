@@ -106,17 +106,17 @@ func (h *Host) prepare(c *runtime.Call, mem []byte, source, sourceLen, hashes, c
 	return handOver(c, p, reason, detail)
 }
 
-// own is the Pending that belongs to the guest's instance from its second effect on; nil
-// before that, and where the call has an effect already.
+// own is the Pending that belongs to the guest's instance; nil while it waits for the
+// verdict on the call, and where another module has the place.
 func (h *Host) own(c *runtime.Call) *Pending {
-	last, _ := c.Reuse().(*Pending)
-	if last == nil || last.store != h.store {
+	if c.Kept() == nil {
+		c.Keep(h.store.newOwn())
+	}
+	p, _ := c.Kept().(*Pending)
+	if p == nil || p.store != h.store || p.ready {
 		return nil
 	}
-	if !last.own {
-		return h.store.newOwn()
-	}
-	return last
+	return p
 }
 
 // handOver leaves an effect to the call, or the refusal of one. What takes place does so

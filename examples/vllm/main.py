@@ -39,7 +39,7 @@ def request(name: str, source: str) -> ReqContext:
     return ReqContext(name, kv_hints=KvHintsEnvelope("0.1", name, [KvHintAction("a1", "kv.fetch", "1.0", payload)]))
 
 
-good, bad = request("r1", "tcp://127.0.0.1:23280"), request("r2", "tcp://203.0.113.9:1")
+good, bad = request("r1", "tcp://127.0.0.1:23281"), request("r2", "tcp://203.0.113.9:1")
 tier.on_new_request(good)
 tier.on_new_request(bad)  # its source is not in fetch.allowed_sources
 tier.on_new_request(ReqContext("r3"))  # no hint: nothing happens

@@ -194,23 +194,35 @@ type hosts struct {
 	mix     func(a uint32, b uint64, c uint32) uint64
 }
 
-// granted gives the modules that m imports.
+// granted gives the modules that m imports. What nobody here looks at answers 0.
 func (h *hosts) granted(m *admit.Module) []runtime.HostModule {
-	var out []runtime.HostModule
-	for _, host := range []runtime.HostModule{
-		offer{"test", h.functions()},
-		offer{abi.ModuleFetch, runtime.Functions(abi.ModuleFetch, map[string]func(*runtime.Call, []byte, []uint64){"submit": submit})},
-		offer{abi.ModuleSession, runtime.Functions(abi.ModuleSession, map[string]func(*runtime.Call, []byte, []uint64){
+	type calls map[string]func(*runtime.Call, []byte, []uint64)
+	answers := map[string]calls{
+		abi.ModuleFetch: {"submit": submit},
+		abi.ModuleSession: {
 			"lineage":   func(_ *runtime.Call, mem []byte, stack []uint64) { stack[0] = blocks(mem, stack[6], stack[7]) },
 			"exclusive": func(_ *runtime.Call, mem []byte, stack []uint64) { stack[0] = blocks(mem, stack[4], stack[5]) },
-		})},
-		offer{abi.ModuleLog, runtime.Functions(abi.ModuleLog, map[string]func(*runtime.Call, []byte, []uint64){"write": func(*runtime.Call, []byte, []uint64) {}})},
-	} {
-		if slices.ContainsFunc(m.Imports, func(i admit.Import) bool { return i.Module == host.Name() }) {
-			out = append(out, host)
+		},
+	}
+	for _, f := range abi.Contract().Functions {
+		if answers[f.Module] == nil {
+			answers[f.Module] = calls{}
+		}
+		if answers[f.Module][f.Name] == nil {
+			answers[f.Module][f.Name] = func(_ *runtime.Call, _ []byte, stack []uint64) {
+				if f.Result != 0 {
+					stack[0] = 0
+				}
+			}
 		}
 	}
-	return out
+	offers := []runtime.HostModule{offer{"test", h.functions()}}
+	for module, calls := range answers {
+		offers = append(offers, offer{module, runtime.Functions(module, calls)})
+	}
+	return slices.DeleteFunc(offers, func(host runtime.HostModule) bool {
+		return !slices.ContainsFunc(m.Imports, func(i admit.Import) bool { return i.Module == host.Name() })
+	})
 }
 
 // offer is a host module.

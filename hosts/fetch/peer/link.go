@@ -34,9 +34,9 @@ type Link struct {
 	SendFile    func(fd uintptr) error
 	ReceiveFile func() (*os.File, error)
 
-	// Stale tells that the peer would not be let in any more, since its certificate has
-	// expired or others are trusted now: no operation begins on the link. It is called by
-	// one goroutine at a time. Nil: never.
+	// Stale tells that no operation begins on the link any more, since a certificate has
+	// expired or others are shown or trusted now. It is called by one goroutine at a time.
+	// Nil: never.
 	Stale func() bool
 }
 

@@ -18,9 +18,9 @@ type credentials struct {
 	sources     []string
 }
 
-// Renew takes another certificate, other roots and other names of sources, for the links
-// from now on. Of those that are there, the ones whose peer would not be let in any more
-// finish what they do and are not used again.
+// Renew takes another certificate, other roots and other names of sources. Links that
+// were dialled finish what they do and are not used again; of those that were accepted
+// that is so for the ones whose peer would not be let in any more.
 func (t *Transport) Renew(certificate tls.Certificate, roots *x509.CertPool, sources []string) {
 	t.renewed.Store(&credentials{certificate, roots, slices.Clone(sources)})
 }
@@ -97,15 +97,16 @@ func identify(c *tls.Conn) (peer.Identity, error) {
 	return peer.Identity{Name: name}, nil
 }
 
-// ages makes a link stale when its peer's certificate has expired, or does not satisfy
-// what the credentials were replaced with. Without a host the peer is a target.
-func (t *Transport) ages(l *peer.Link, c *tls.Conn, own *credentials, host string) {
+// ages makes a link stale when its peer's certificate has expired, and when the
+// credentials were replaced: a target dials again with new ones, but a source, whose peer
+// would have to find out, only asks whether the peer satisfies them.
+func (t *Transport) ages(l *peer.Link, c *tls.Conn, own *credentials, source bool) {
 	certs := c.ConnectionState().PeerCertificates
 	satisfied := own
 	l.Stale = func() bool {
 		now, of := t.now(), t.renewed.Load()
 		if of != satisfied {
-			if of.verify(certs, now, host) != nil {
+			if !source || of.verify(certs, now, "") != nil {
 				return true
 			}
 			satisfied = of

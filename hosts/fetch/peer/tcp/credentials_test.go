@@ -94,14 +94,14 @@ func TestRenew(t *testing.T) {
 		{"both trust two authorities", func() {
 			e.source.Renew(a.Issue(t, "source"), both, nil)
 			e.target.Renew(a.Issue(t, "target"), both, nil)
-		}, 1, false},
-		{"the target is of the second", func() { e.target.Renew(b.Issue(t, "target"), both, nil) }, 1, false},
-		{"the source trusts the second only", func() { e.source.Renew(a.Issue(t, "source"), b.Roots(), nil) }, 2, false},
-		{"the source is of the second", func() { e.source.Renew(b.Issue(t, "source"), b.Roots(), nil) }, 2, false},
-		{"the target trusts the second only", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), nil) }, 3, false},
-		{"the target knows another name", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), []string{"other"}) }, 3, true},
-		{"and this one", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), []string{"source"}) }, 4, false},
-		{"the target trusts the first only", func() { e.target.Renew(b.Issue(t, "target"), a.Roots(), nil) }, 4, true},
+		}, 2, false},
+		{"the source is of the second", func() { e.source.Renew(b.Issue(t, "source"), both, nil) }, 2, false},
+		{"the source trusts the second only", func() { e.source.Renew(b.Issue(t, "source"), b.Roots(), nil) }, 2, true},
+		{"the target is of the second", func() { e.target.Renew(b.Issue(t, "target"), both, nil) }, 3, false},
+		{"the target trusts the second only", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), nil) }, 4, false},
+		{"the target knows another name", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), []string{"other"}) }, 4, true},
+		{"and this one", func() { e.target.Renew(b.Issue(t, "target"), b.Roots(), []string{"source"}) }, 5, false},
+		{"the target trusts the first only", func() { e.target.Renew(b.Issue(t, "target"), a.Roots(), nil) }, 5, true},
 	}
 	for _, s := range steps {
 		s.renew()

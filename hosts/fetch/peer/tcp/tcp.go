@@ -89,7 +89,7 @@ func (t *Transport) DialHost(ctx context.Context, address, host string) (*peer.L
 		}
 		return nil, err
 	}
-	t.ages(l, c, own, host)
+	t.ages(l, c, own, false)
 	return l, nil
 }
 
@@ -229,7 +229,7 @@ func (in *incoming) control(raw net.Conn, deadline time.Time) (*peer.Link, error
 		return nil, err
 	}
 	link := &peer.Link{Peer: id, Control: c, Data: c}
-	in.l.t.ages(link, c, own, "")
+	in.l.t.ages(link, c, own, true)
 	var answer [1 + tokenBytes]byte
 	if want[0] != modeClear || !in.l.t.ClearData {
 		if _, err := c.Write(answer[:]); err != nil {

@@ -22,11 +22,12 @@ have() {
 	nodejs) node --version | grep -E '^v(1[89]|[2-9][0-9])[.]' ;;
 	npm) npm --version ;;
 	python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ;;
+	iproute2) ip -V ;; # links between the network namespaces of tests
 	python3-venv) python3 -c 'import ensurepip, venv' ;;
 	esac >/dev/null 2>&1
 }
 
-packages=(gcc libc6-dev clang-19 lld-19 rustc cargo libstd-rust-dev-wasm32 wabt shellcheck nodejs npm python3 python3-venv)
+packages=(gcc libc6-dev clang-19 lld-19 rustc cargo libstd-rust-dev-wasm32 wabt shellcheck nodejs npm python3 python3-venv iproute2)
 missing() {
 	local p
 	for p in "${packages[@]}"; do have "$p" || echo "$p"; done
@@ -40,7 +41,7 @@ stop() {
 mapfile -t need < <(missing)
 ((${#need[@]})) || exit 0
 
-wanted="gcc with the C headers, clang and wasm-ld 19.1, rustc 1.63 in /usr/bin with its wasm32 standard library, cargo, wabt, shellcheck, Node.js 18 with npm, Python 3.11 with venv"
+wanted="gcc with the C headers, clang and wasm-ld 19.1, rustc 1.63 in /usr/bin with its wasm32 standard library, cargo, wabt, shellcheck, Node.js 18 with npm, Python 3.11 with venv, ip of iproute2"
 [[ ${KVRT_NO_INSTALL:-} != 1 ]] || stop "missing, or not in the pinned version: ${need[*]}"
 command -v apt-get >/dev/null ||
 	stop "missing: ${need[*]}. This machine has no apt-get; install these by hand: $wanted"

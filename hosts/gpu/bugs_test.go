@@ -33,6 +33,8 @@ var bugs = []struct{ where, what, test string }{
 	{"ROCm/ATOM#2249", "what was known of an address outlives its owner", "plan_test.go: TestTable"},
 	{"vllm-project/vllm#45466", "only the source's alignment is looked at", "gputest/life.go: refusedSpans"},
 	{"vllm-project/vllm#51081", "a registration fails, stays pending and surfaces elsewhere", "cuda/driver_test.go: TestRegisterInChunks"},
+	{"sgl-project/sglang#38031", "what is loaded back lies in the packed layout where it should not", "gputest/bytes.go: againstModel"},
+	{"llm-d/llm-d-kv-cache, the batched copier's stores", "source order ANY, safe only behind a wait: the fake driver writes it down", "cuda/cuda_test.go: TestDevice"},
 	{"no one report", "the calls of a lost device hang, or are taken as done", "gputest/life.go: lost"},
 	{"vllm-project/vllm#52234, second part", "a reference to a block outlives it, and reads what has its place now", "tier/tiertest/tiertest.go: leases"},
 	{"ovg-project/kvcached#362", "a place that is used again is found under the hash of what it held", "tier/slots_test.go: TestTable"},

@@ -28,6 +28,7 @@ type slot struct {
 	stats   slotStats
 	token   atomic.Bool // of the lane of heavy calls
 	late    *time.Timer // for waiting for one; nil until then
+	index   int         // of the slot
 	_       [64]byte
 }
 
@@ -81,7 +82,7 @@ func newPool(ctx context.Context, g *guest, n int) (*pool, error) {
 			return nil, err
 		}
 		if i < n {
-			p.slots[i].inst = in
+			p.slots[i].inst, p.slots[i].index = in, i
 		} else {
 			p.spare = in
 		}
@@ -203,6 +204,8 @@ func (p *pool) fill(s *slot) bool {
 	in := p.spare
 	if in != nil {
 		s.inst, p.spare = in, nil
+	} else {
+		p.last[s.index] = s.stats // for scrapes, which do not look into a vacant slot
 	}
 	p.mu.Unlock()
 	if in != nil {

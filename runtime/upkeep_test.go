@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/kvrt/kvrt/hint"
 )
 
 // TestLongStartsRest: a pool whose starts take much waits between them, in which no
@@ -139,6 +141,27 @@ func TestLongGuests(t *testing.T) {
 	p.replace(s)
 	for !p.guest.long.Load() {
 		time.Sleep(time.Millisecond)
+	}
+	p.drain()
+	<-p.closed
+}
+
+// TestVacantSlotsCount: what was done in a slot is counted while no instance is in it.
+func TestVacantSlotsCount(t *testing.T) {
+	p, m := newFakePool(t, 1)
+	m.takes.Store(1 << 30) // a long rest follows the next start
+	for range 3 {
+		s, _ := p.acquire(0, time.Minute)
+		if s == nil {
+			t.Fatal("no instance in a minute")
+		}
+		s.stats.count(&hint.Result{Fuel: 1}, s.inst.call)
+		p.replace(s)
+	}
+	var st GuestStats
+	p.stats(&st)
+	if st.Vacant != 1 || st.Calls != 3 {
+		t.Errorf("%d calls in %d vacant slots", st.Calls, st.Vacant)
 	}
 	p.drain()
 	<-p.closed

@@ -28,6 +28,8 @@ type Reader struct {
 	Peer     string `json:"peer"` // name:NAME of its certificate, uid:UID of its process, or other
 	Requests uint64 `json:"requests"`
 	Denied   uint64 `json:"denied"`
+	Blocks   uint64 `json:"blocks"` // served
+	Bytes    uint64 `json:"bytes"`
 }
 
 // Exchange is what the server was given; nil without peers.

@@ -20,7 +20,7 @@ import (
 type madeUp struct{ at time.Time }
 
 func (madeUp) Addresses() []string { return []string{"/run/p"} }
-func (madeUp) Readers() []Reader   { return []Reader{{"uid:7", 5, 1}, {Peer: "other"}} }
+func (madeUp) Readers() []Reader   { return []Reader{{"uid:7", 5, 1, 7, 8}, {Peer: "other"}} }
 func (madeUp) Brought() []fetcher.Brought {
 	return []fetcher.Brought{{Source: "tcp://a:1", Blocks: 5, Bytes: 500}, {Blocks: 2, Bytes: 20}}
 }
@@ -52,7 +52,7 @@ func TestExchangeStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &PeersStatus{
-		Serving: []string{"/run/p"}, Served: ServedStatus{1, 2, 7, 8, 5, 6, 9, 3, 4}, Readers: []Reader{{"uid:7", 5, 1}, {Peer: "other"}},
+		Serving: []string{"/run/p"}, Served: ServedStatus{1, 2, 7, 8, 5, 6, 9, 3, 4}, Readers: []Reader{{"uid:7", 5, 1, 7, 8}, {Peer: "other"}},
 		Sources: []SourceStatus{
 			{"tcp://a:1", true, 1, "00000000000000ff", 4, 5, 6, 1, 2, 3, 7, "", time.Time{}},
 			{Source: "tcp://b:1", Operations: 1, LastError: "refused", LastErrorAt: at},

@@ -61,6 +61,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REPO", repo)
+			e.Setenv("MY_UID", fmt.Sprint(os.Geteuid()))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv(compileCache, "off")
 			wasm, err := readModule("embedded:router-hint")

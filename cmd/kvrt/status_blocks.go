@@ -32,7 +32,7 @@ func (x shownExchange) Readers() []server.Reader {
 		case r.Peer.Name == "":
 			name = fmt.Sprint("uid:", r.Peer.UID)
 		}
-		out = append(out, server.Reader{Peer: name, Requests: r.Requests, Denied: r.Denied})
+		out = append(out, server.Reader{Peer: name, Requests: r.Requests, Denied: r.Denied, Blocks: r.Blocks, Bytes: r.Bytes})
 	}
 	return out
 }
@@ -100,8 +100,12 @@ func writePeers(line func(key, format string, args ...any), p *server.PeersStatu
 	line("peers served at", "%s", cell(serving))
 	line("served", "%d blocks, %d bytes, in %d requests, %d of them denied; %d links", p.Served.Blocks, p.Served.Bytes, p.Served.Requests, p.Served.Denied, p.Served.Links)
 	for i, r := range p.Readers {
-		if r.Requests > 0 && i < maxPeers {
-			line("reader", "%s: %d requests, %d of them denied", cell(r.Peer), r.Requests, r.Denied)
+		if i == maxPeers {
+			line("reader", "and %d more: see -o json", len(p.Readers)-i)
+			break
+		}
+		if r.Requests > 0 {
+			line("reader", "%s: %d blocks, %d bytes, in %d requests, %d of them denied", cell(r.Peer), r.Blocks, r.Bytes, r.Requests, r.Denied)
 		}
 	}
 	line("fetched", "%d blocks, %d bytes, in %d operations, %d of them incomplete; %d under way", p.Fetched, p.FetchedBytes, p.Operations, p.Incomplete, p.InFlight)

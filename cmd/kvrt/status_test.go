@@ -54,7 +54,7 @@ func TestStatusShowsPeers(t *testing.T) {
 		Store: &server.BlocksStatus{Capacity: 1000, Used: 200, Blocks: 2, Hits: 5, Misses: 6, Displaced: 1, Evicted: 3},
 		Peers: &server.PeersStatus{
 			Served:  server.ServedStatus{Links: 1, Blocks: 2, Bytes: 3, Requests: 4, Denied: 1},
-			Readers: []server.Reader{{Peer: "uid:0", Requests: 4, Denied: 1}, {Peer: "other"}},
+			Readers: []server.Reader{{Peer: "uid:0", Requests: 4, Denied: 1, Blocks: 2, Bytes: 3}, {Peer: "other"}},
 			Sources: []server.SourceStatus{
 				{Source: "tcp://10.0.0.9:1", Connected: true, Incarnation: "00000000000000ff", Blocks: 7, Bytes: 70},
 				{Source: "tcp://10.0.0.8:1", LastError: "connection\nrefused", LastErrorAt: at},
@@ -68,7 +68,7 @@ func TestStatusShowsPeers(t *testing.T) {
 		"blocks on the device 5 of 9 slots of 64 bytes are used, 2 of them in use; 6 came from the block store, 7 went there",
 		"its last error lost", "not on the device 1 blocks found no slot, the copies of 3 failed",
 		"blocks 2, in 200 of 1000 bytes; 5 were found and 6 were not", "blocks that went 1 for others, 3 because a hint asked",
-		"peers served at nobody", "served 2 blocks, 3 bytes, in 4 requests, 1 of them denied; 1 links", "reader uid:0: 4 requests, 1 of them denied",
+		"peers served at nobody", "served 2 blocks, 3 bytes, in 4 requests, 1 of them denied; 1 links", "reader uid:0: 2 blocks, 3 bytes, in 4 requests, 1 of them denied",
 		"fetched 7 blocks, 70 bytes, in 9 operations, 2 of them incomplete; 1 under way", "refused as busy 3 fetches: too many bytes were under way",
 		"source tcp://10.0.0.9:1: connected, incarnation 00000000000000ff; 7 blocks, 70 bytes", "source tcp://10.0.0.8:1: not connected; 0 blocks, 0 bytes",
 		`its last error 2026-01-02T03:04:05Z, connection\nrefused`,

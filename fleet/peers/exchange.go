@@ -58,7 +58,6 @@ type Exchange struct {
 	cfg       Config
 	ahead     *ahead
 	server    *peer.Server
-	readers   *readers
 	addresses []string
 	serving   sync.WaitGroup
 }
@@ -83,9 +82,8 @@ func New(cfg Config) (*Exchange, error) {
 	if cfg.Auth == nil {
 		cfg.Auth = peer.Rules(nil)
 	}
-	x.readers = newReaders(cfg.Auth)
 	server := cfg.Server
-	server.Source, server.Auth, server.Incarnation = blocks, x.readers, incarnation
+	server.Source, server.Auth, server.Incarnation = blocks, cfg.Auth, incarnation
 	x.server = peer.NewServer(server)
 	for _, l := range open {
 		x.serving.Go(func() { x.server.Serve(l) }) // its error is that of Close
@@ -104,6 +102,9 @@ func (x *Exchange) Addresses() []string { return x.addresses }
 func (x *Exchange) Stats() (peer.ServerStats, fetcher.Stats, outcome.Stats) {
 	return x.server.Stats(), x.Fetcher.Stats(), x.Outcomes.Stats()
 }
+
+// Readers tells which peers have asked for blocks, and those that are not counted apart last.
+func (x *Exchange) Readers() []peer.Reader { return x.server.Readers() }
 
 // Close ends what is under way, in both directions, and waits for its end: then the
 // block store has no lease and no reservation of this exchange.

@@ -185,7 +185,8 @@ func TestExchange(t *testing.T) {
 	}
 	readers := from.Readers()
 	if len(readers) != 3 || readers[0].Peer != own || readers[0].Denied != 0 || readers[1].Peer.Name != "target" || readers[1].Denied != 1 || !readers[2].Others ||
-		readers[0].Requests+readers[1].Requests != st.Requests {
+		readers[0].Requests+readers[1].Requests != st.Requests || readers[0].Blocks+readers[1].Blocks != st.Blocks || readers[0].Bytes+readers[1].Bytes != st.Bytes ||
+		readers[0].Blocks == 0 || readers[1].Blocks == 0 {
 		t.Errorf("%+v, of %d requests", readers, st.Requests)
 	}
 }

@@ -34,8 +34,8 @@ func newPeerDescs() (d peerDescs) {
 		{&d.incomplete, "peer_operations_incomplete_total", "Of them, those that did not bring every block.", nil},
 		{&d.coalesced, "peer_coalesced_blocks_total", "Blocks that another operation was bringing already.", nil},
 		{&d.busy, "peer_busy_total", "Requests that were refused, since too many bytes were under way for the source or the tenant, or too many sources in use.", nil},
-		{&d.served, "peer_served_blocks_total", "Blocks that peers were served.", nil},
-		{&d.servedBytes, "peer_served_bytes_total", "Bytes of them.", nil},
+		{&d.served, "peer_served_blocks_total", "Blocks that a peer was served; other: all that are not counted apart.", []string{"peer"}},
+		{&d.servedBytes, "peer_served_bytes_total", "Bytes of them.", []string{"peer"}},
 		{&d.requests, "peer_requests_total", "Requests for blocks, by who asked; denied: for a namespace that the peer may not read.", []string{"peer", "result"}},
 		{&d.links, "peer_links_open", "Links of peers that are open.", nil},
 		{&d.opened, "peer_links_total", "Connections of peers: welcomed; refused for a cap; failed in the handshake.", []string{"result"}},
@@ -81,9 +81,9 @@ func (c *collector) collectPeers(out sink, x server.Exchange) {
 	out.counter(d.incomplete, fetching.Incomplete)
 	out.counter(d.coalesced, fetching.Coalesced)
 	out.counter(d.busy, fetching.Busy)
-	out.counter(d.served, served.Blocks)
-	out.counter(d.servedBytes, served.Bytes)
 	for _, r := range x.Readers() {
+		out.counter(d.served, r.Blocks, r.Peer)
+		out.counter(d.servedBytes, r.Bytes, r.Peer)
 		out.counter(d.requests, r.Requests-r.Denied, r.Peer, "allowed")
 		out.counter(d.requests, r.Denied, r.Peer, "denied")
 	}

@@ -24,7 +24,7 @@ func (exchange) Brought() []fetcher.Brought {
 }
 
 func (exchange) Readers() []server.Reader {
-	return []server.Reader{{Peer: "uid:1000", Requests: 5, Denied: 1}, {Peer: "other"}}
+	return []server.Reader{{Peer: "uid:1000", Requests: 5, Denied: 1, Blocks: 6, Bytes: 7}, {Peer: "other", Blocks: 2, Bytes: 3}}
 }
 
 func (x exchange) Stats() (peer.ServerStats, fetcher.Stats, outcome.Stats) {
@@ -77,8 +77,9 @@ func TestPeers(t *testing.T) {
 		{"kvrt_peer_operations_incomplete_total", nil, 13},
 		{"kvrt_peer_coalesced_blocks_total", nil, 11},
 		{"kvrt_peer_busy_total", nil, 12},
-		{"kvrt_peer_served_blocks_total", nil, 6},
-		{"kvrt_peer_served_bytes_total", nil, 7},
+		{"kvrt_peer_served_blocks_total", []string{"peer=uid:1000"}, 6},
+		{"kvrt_peer_served_bytes_total", []string{"peer=uid:1000"}, 7},
+		{"kvrt_peer_served_bytes_total", []string{"peer=other"}, 3},
 		{"kvrt_peer_requests_total", []string{"peer=uid:1000", "result=allowed"}, 4},
 		{"kvrt_peer_requests_total", []string{"peer=uid:1000", "result=denied"}, 1},
 		{"kvrt_peer_requests_total", []string{"peer=other", "result=denied"}, 0},

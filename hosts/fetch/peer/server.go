@@ -65,7 +65,8 @@ type Server struct {
 	byPeer    map[Identity]*peerUse
 	work      sync.WaitGroup
 
-	stats serverCounters
+	stats   serverCounters
+	readers readers
 }
 
 // peerUse is what one identity has in use. It is dropped with its last link.

@@ -10,6 +10,7 @@ import (
 type session struct {
 	server *Server
 	use    *peerUse
+	reader *readerCounters // since the first request
 	frames frames
 	mapped bool // the peer has the slab
 
@@ -74,6 +75,10 @@ func (ss *session) serve() error {
 		return errStale // the target notices before it has an answer, and dials again
 	}
 	s.stats.requests.Add(1)
+	if ss.reader == nil {
+		ss.reader = s.readers.of(f.link.Peer)
+	}
+	ss.reader.requests.Add(1)
 	timeout := min(time.Duration(ss.fetch.timeoutMS)*time.Millisecond, s.cfg.OpTimeout)
 	f.link.setDeadline(time.Now().Add(timeout))
 
@@ -100,6 +105,8 @@ func (ss *session) serve() error {
 	out := end{served: ss.held()}
 	s.stats.blocks.Add(uint64(out.served))
 	s.stats.bytes.Add(uint64(bytes))
+	ss.reader.blocks.Add(uint64(out.served))
+	ss.reader.bytes.Add(uint64(bytes))
 	// What this request holds is given back before the next one is read.
 	out.credit = s.credit(ss.use) + uint64(bytes)
 	return f.send(frameEnd, h.op, out.append(f.body()))
@@ -113,6 +120,7 @@ func (ss *session) take() int64 {
 	ss.lease.Blocks, ss.lease.Full = ss.lease.Blocks[:0], false
 	if !s.cfg.Auth.MayRead(ss.frames.link.Peer, m.namespace) {
 		s.stats.denied.Add(1)
+		ss.reader.denied.Add(1)
 		ss.begin.stop = StopDenied
 		return 0
 	}

@@ -126,7 +126,7 @@ func benchAttack(b *testing.B, others func(types int) []runtime.GuestSpec) {
 	for b.Loop() {
 		for _, what := range []int32{rests, spins, attacks} {
 			side.Store(what)
-			time.Sleep(10 * time.Millisecond) // what was begun before ends meanwhile
+			time.Sleep(5 * time.Millisecond) // what was begun before ends meanwhile
 			for end := time.Now().Add(attackRound); ; {
 				begun := time.Now()
 				if begun.After(end) {
@@ -149,4 +149,4 @@ func benchAttack(b *testing.B, others func(types int) []runtime.GuestSpec) {
 
 // attackRound is how long each side has its turn: long enough for some loads, and short
 // beside the moods of a shared machine.
-const attackRound = 150 * time.Millisecond
+const attackRound = 50 * time.Millisecond

@@ -307,20 +307,6 @@ func (p *pool) placeVacant(in *instance) bool {
 	return false
 }
 
-// why says why acquire returned nothing.
-func (p *pool) why() string {
-	if p.quarantined() {
-		return "the guest is quarantined: half of its last calls trapped"
-	}
-	if int(p.stuck.Load()) == len(p.slots) {
-		return "every instance is held by a call that does not end"
-	}
-	if p.heavy.Load() {
-		return "no instance was free in time, or as many calls of guests that compute for long were running as may run at once"
-	}
-	return "no instance was free in time"
-}
-
 // drain closes the pool: free slots now, held ones by their holder. It returns at
 // once; closed is closed after the last one.
 func (p *pool) drain() {

@@ -108,3 +108,17 @@ func (p *pool) begin(now int64) {
 	p.guest.runtime.log.Error("guest quarantined: half of its last calls trapped; swap in a good one, or wait",
 		"guest", p.guest.spec.Name, "for", q.pause.String())
 }
+
+// why says why acquire returned nothing.
+func (p *pool) why() string {
+	if p.quarantined() {
+		return "the guest is quarantined: half of its last calls trapped"
+	}
+	if int(p.stuck.Load()) == len(p.slots) {
+		return "every instance is held by a call that does not end"
+	}
+	if p.heavy.Load() {
+		return "no instance was free in time, or as many calls of guests that compute for long were running as may run at once"
+	}
+	return "no instance was free in time"
+}

@@ -49,6 +49,10 @@ type DeviceBlocks struct {
 	Refused    uint64 `json:"prefetches_refused"` // too many waited
 	Late       uint64 `json:"prefetches_late"`
 	Broken     uint64 `json:"prefetches_broken"` // not all of their blocks came
+	Queued     int    `json:"prefetches_queued"` // blocks that wait in them
+	// Quarantined are places in host memory that are given to nobody, since a lost device
+	// may write to them.
+	Quarantined uint64 `json:"quarantined"`
 }
 
 // deviceStatus is nil without a device.
@@ -63,7 +67,7 @@ func (s *Server) deviceStatus() *DeviceStatus {
 		st.Blocks = &DeviceBlocks{
 			SlotBytes: t.BlockBytes, Slots: t.Slots, Used: t.Used, Filling: t.Filling, Leased: t.Leased, Loaded: t.Loaded, Saved: t.Saved,
 			BytesIn: t.BytesIn, BytesOut: t.BytesOut, Displaced: t.Evicted, NoRoom: t.NoRoom, Failed: t.Failed,
-			Prefetches: t.Prefetches, Refused: t.Refused, Late: t.Late, Broken: t.Broken,
+			Prefetches: t.Prefetches, Refused: t.Refused, Late: t.Late, Broken: t.Broken, Queued: t.Queued, Quarantined: t.Quarantined,
 		}
 		if t.Failure != nil {
 			st.Blocks.LastError = t.Failure.Error()

@@ -21,6 +21,15 @@ type Exchange interface {
 	Brought() []fetcher.Brought
 	// Readers are the peers that have asked for blocks; the last is of all others.
 	Readers() []Reader
+	// Ahead are the prefetches that have not ended.
+	Ahead() AheadStatus
+}
+
+// AheadStatus is what guests have brought ahead of need and has not ended.
+type AheadStatus struct {
+	Waiting int `json:"waiting"` // prefetches
+	Running int `json:"running"`
+	Blocks  int `json:"blocks"` // of both
 }
 
 // Reader is a peer that has asked for blocks.
@@ -49,6 +58,8 @@ type PeersStatus struct {
 	Incomplete    uint64 `json:"incomplete"`      // operations that did not bring every block
 	Coalesced     uint64 `json:"coalesced"`       // blocks that another operation was bringing already
 	RefusedAsBusy uint64 `json:"refused_as_busy"` // too many bytes were under way
+
+	Prefetches AheadStatus `json:"prefetches"`
 }
 
 // ServedStatus is what peers were served.
@@ -109,6 +120,7 @@ func (s *Server) exchangeStatus(st *StatusReport) {
 			Cut: served.Cut, Refused: served.Refused, Failed: served.Failed,
 		},
 		InFlight: fetching.Flights, Operations: fetching.Operations, Incomplete: fetching.Incomplete, Coalesced: fetching.Coalesced, RefusedAsBusy: fetching.Busy,
+		Prefetches: x.Ahead(),
 	}
 	for _, b := range x.Brought() {
 		p.Fetched += b.Blocks

@@ -21,6 +21,7 @@ type madeUp struct{ at time.Time }
 
 func (madeUp) Addresses() []string { return []string{"/run/p"} }
 func (madeUp) Readers() []Reader   { return []Reader{{"uid:7", 5, 1, 7, 8}, {Peer: "other"}} }
+func (madeUp) Ahead() AheadStatus  { return AheadStatus{15, 16, 17} }
 func (madeUp) Brought() []fetcher.Brought {
 	return []fetcher.Brought{{Source: "tcp://a:1", Blocks: 5, Bytes: 500}, {Blocks: 2, Bytes: 20}}
 }
@@ -60,6 +61,7 @@ func TestExchangeStatus(t *testing.T) {
 			{Source: "tcp://d:1", Connected: true, Incarnation: "0000000000000001"},
 		},
 		Fetched: 7, FetchedBytes: 520, InFlight: 10, Operations: 11, Incomplete: 14, Coalesced: 12, RefusedAsBusy: 13,
+		Prefetches: AheadStatus{15, 16, 17},
 	}
 	if !reflect.DeepEqual(st.Peers, want) {
 		t.Errorf("%+v, want %+v", st.Peers, want)
@@ -79,7 +81,7 @@ type failing struct{}
 
 func (failing) Stats() tier.Stats {
 	return tier.Stats{BlockBytes: 64, Slots: 9, Used: 5, Filling: 1, Leased: 2, Loaded: 6, Saved: 7, BytesIn: 8, BytesOut: 10, Evicted: 11, NoRoom: 12, Failed: 13,
-		Failure: errors.New("lost"), Prefetches: 14, Refused: 15, Late: 16, Broken: 17}
+		Failure: errors.New("lost"), Prefetches: 14, Refused: 15, Late: 16, Broken: 17, Queued: 18, Quarantined: 19}
 }
 
 func TestDeviceStatus(t *testing.T) {
@@ -90,7 +92,7 @@ func TestDeviceStatus(t *testing.T) {
 	if err != nil || st.Device == nil {
 		t.Fatal(err)
 	}
-	want := &DeviceBlocks{64, 9, 5, 1, 2, 6, 7, 8, 10, 11, 12, 13, "lost", 14, 15, 16, 17}
+	want := &DeviceBlocks{64, 9, 5, 1, 2, 6, 7, 8, 10, 11, 12, 13, "lost", 14, 15, 16, 17, 18, 19}
 	if st.Device.Driver != "hostmem" || st.Device.Choice != "told to" || !reflect.DeepEqual(st.Device.Blocks, want) {
 		t.Errorf("%+v %+v", st.Device, st.Device.Blocks)
 	}

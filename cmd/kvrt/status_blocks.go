@@ -37,6 +37,12 @@ func (x shownExchange) Readers() []server.Reader {
 	return out
 }
 
+// Ahead are the prefetches from peers.
+func (x shownExchange) Ahead() server.AheadStatus {
+	s := x.Exchange.Ahead()
+	return server.AheadStatus{Waiting: s.Waiting, Running: s.Running, Blocks: s.Blocks}
+}
+
 // writeBlocks tells of the device, the block store, peers and outcomes.
 func writeBlocks(line func(key, format string, args ...any), s *server.StatusReport) {
 	if d := s.Device; d != nil {
@@ -48,6 +54,12 @@ func writeBlocks(line func(key, format string, args ...any), s *server.StatusRep
 			line("blocks on the device", "%d of %d slots of %d bytes are used, %d of them in use; %d came from the block store, %d went there", b.Used, b.Slots, b.SlotBytes, b.Leased, b.Loaded, b.Saved)
 			if n := b.NoRoom + b.Failed; n > 0 {
 				line("not on the device", "%d blocks found no slot, the copies of %d failed", b.NoRoom, b.Failed)
+			}
+			if b.Queued > 0 {
+				line("device prefetches", "%d blocks wait", b.Queued)
+			}
+			if b.Quarantined > 0 {
+				line("given to nobody", "%d places in host memory, since the lost device may write to them", b.Quarantined)
 			}
 			if b.LastError != "" {
 				line("its last error", "%s", cell(b.LastError))
@@ -72,10 +84,11 @@ func writeBlocks(line func(key, format string, args ...any), s *server.StatusRep
 	if o := s.Outcomes; o != nil {
 		line("outcomes", "%d hints: %d open, %d completed, %d partial, %d failed, %d superseded, %d discarded, %d expired",
 			o.Accepted, o.Open, o.Completed, o.Partial, o.Failed, o.Superseded, o.Discarded, o.Expired)
-		for name, by := range map[string]map[string]uint64{"failed": o.FailedBy, "partial": o.PartialBy} {
-			if len(by) > 0 {
-				line(name+" for", "%s", counts(by))
-			}
+		if len(o.FailedBy) > 0 {
+			line("failed for", "%s", counts(o.FailedBy))
+		}
+		if len(o.PartialBy) > 0 {
+			line("partial for", "%s", counts(o.PartialBy))
 		}
 	}
 }
@@ -109,6 +122,9 @@ func writePeers(line func(key, format string, args ...any), p *server.PeersStatu
 		}
 	}
 	line("fetched", "%d blocks, %d bytes, in %d operations, %d of them incomplete; %d under way", p.Fetched, p.FetchedBytes, p.Operations, p.Incomplete, p.InFlight)
+	if a := p.Prefetches; a.Waiting+a.Running > 0 {
+		line("prefetches", "%d run, %d wait: %d blocks", a.Running, a.Waiting, a.Blocks)
+	}
 	if p.RefusedAsBusy > 0 {
 		line("refused as busy", "%d fetches: too many bytes were under way", p.RefusedAsBusy)
 	}

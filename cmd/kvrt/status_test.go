@@ -50,7 +50,7 @@ func TestStatusShowsPeers(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	text := statusText(t, &server.StatusReport{
 		Device: &server.DeviceStatus{Driver: "hostmem", Name: "host memory", Detail: "copies on 2 threads", Choice: "the default", Batches: 4, Failed: 1, Bytes: 77,
-			Blocks: &server.DeviceBlocks{SlotBytes: 64, Slots: 9, Used: 5, Leased: 2, Loaded: 6, Saved: 7, NoRoom: 1, Failed: 3, LastError: "lost"}},
+			Blocks: &server.DeviceBlocks{SlotBytes: 64, Slots: 9, Used: 5, Leased: 2, Loaded: 6, Saved: 7, NoRoom: 1, Failed: 3, LastError: "lost", Queued: 8, Quarantined: 4}},
 		Store: &server.BlocksStatus{Capacity: 1000, Used: 200, Blocks: 2, Hits: 5, Misses: 6, Displaced: 1, Evicted: 3},
 		Peers: &server.PeersStatus{
 			Served:  server.ServedStatus{Links: 1, Blocks: 2, Bytes: 3, Requests: 4, Denied: 1},
@@ -59,7 +59,7 @@ func TestStatusShowsPeers(t *testing.T) {
 				{Source: "tcp://10.0.0.9:1", Connected: true, Incarnation: "00000000000000ff", Blocks: 7, Bytes: 70},
 				{Source: "tcp://10.0.0.8:1", LastError: "connection\nrefused", LastErrorAt: at},
 			},
-			Fetched: 7, FetchedBytes: 70, Operations: 9, Incomplete: 2, InFlight: 1, RefusedAsBusy: 3,
+			Fetched: 7, FetchedBytes: 70, Operations: 9, Incomplete: 2, InFlight: 1, RefusedAsBusy: 3, Prefetches: server.AheadStatus{Waiting: 5, Running: 2, Blocks: 90},
 		},
 		Outcomes: &server.OutcomesStatus{Accepted: 8, Open: 1, Completed: 2, Partial: 1, Failed: 4, FailedBy: map[string]uint64{"unavailable": 3, "not_found": 1}},
 	})
@@ -67,6 +67,7 @@ func TestStatusShowsPeers(t *testing.T) {
 		"device hostmem: host memory, copies on 2 threads (the default)", "device copies 4 batches, 1 of them failed; 77 bytes",
 		"blocks on the device 5 of 9 slots of 64 bytes are used, 2 of them in use; 6 came from the block store, 7 went there",
 		"its last error lost", "not on the device 1 blocks found no slot, the copies of 3 failed",
+		"device prefetches 8 blocks wait", "given to nobody 4 places in host memory, since the lost device may write to them", "prefetches 2 run, 5 wait: 90 blocks",
 		"blocks 2, in 200 of 1000 bytes; 5 were found and 6 were not", "blocks that went 1 for others, 3 because a hint asked",
 		"peers served at nobody", "served 2 blocks, 3 bytes, in 4 requests, 1 of them denied; 1 links", "reader uid:0: 2 blocks, 3 bytes, in 4 requests, 1 of them denied",
 		"fetched 7 blocks, 70 bytes, in 9 operations, 2 of them incomplete; 1 under way", "refused as busy 3 fetches: too many bytes were under way",

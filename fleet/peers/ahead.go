@@ -84,6 +84,20 @@ func newAhead(x *Exchange, cfg AheadConfig) *ahead {
 	return a
 }
 
+// AheadStats are the orders for blocks ahead of need that have not ended.
+type AheadStats struct {
+	Waiting, Running int
+	Blocks           int // of both
+}
+
+// Ahead tells which orders wait or run.
+func (x *Exchange) Ahead() AheadStats {
+	a := x.ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return AheadStats{Waiting: len(a.waiting), Running: a.orders - len(a.waiting), Blocks: a.blocks}
+}
+
 // Prefetch takes an order: it is carried out when its turn comes, and its outcome is in
 // the ledger from here on. It goes on when its request ends.
 func (x *Exchange) Prefetch(o *fetch.Order) (abi.Reason, string) { return x.ahead.take(o) }

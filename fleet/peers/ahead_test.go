@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -166,6 +167,13 @@ func TestPrefetchOfOthers(t *testing.T) {
 	if _, _, st := to.Stats(); st.Open != 5 {
 		t.Errorf("%+v", st)
 	}
+	// The one that is done is taken off after its outcome is told.
+	for now := to.Ahead(); now.Blocks != 5 || now.Waiting != 3 || now.Running != 2; now = to.Ahead() {
+		if now.Waiting+now.Running > 6 || now.Waiting+now.Running < 5 || t.Context().Err() != nil {
+			t.Fatalf("%+v", now)
+		}
+		runtime.Gosched()
+	}
 }
 
 // TestPrefetchBounds: what waits is bounded, for a tenant and for all, and an exchange
@@ -191,7 +199,13 @@ func TestPrefetchBounds(t *testing.T) {
 			t.Errorf("order %d: %q, want %q", i, got, c.want)
 		}
 	}
+	if now := to.Ahead(); now.Waiting+now.Running != 4 || now.Running > 1 || now.Blocks != 10 {
+		t.Errorf("%+v", now)
+	}
 	to.Close()
+	if now := to.Ahead(); now != (peers.AheadStats{}) {
+		t.Errorf("after the end: %+v", now)
+	}
 	if _, _, st := to.Stats(); st.Open != 0 || st.Accepted != 4 || st.Failed != 4 {
 		t.Errorf("%+v", st)
 	}

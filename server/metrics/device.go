@@ -11,7 +11,7 @@ import (
 type deviceDescs struct {
 	info, regions, batches, inFlight, refused, bytes, copies, lost *prometheus.Desc
 	slots, slotBytes, moved, movedBytes, displaced, missed         *prometheus.Desc
-	prefetches, abandoned, quarantined                             *prometheus.Desc
+	prefetches, queued, abandoned, quarantined                     *prometheus.Desc
 	all                                                            []*prometheus.Desc
 }
 
@@ -36,6 +36,7 @@ func newDeviceDescs() (d deviceDescs) {
 		{&d.displaced, "device_blocks_displaced_total", "Blocks on the device that yielded to others.", nil},
 		{&d.missed, "device_blocks_missed_total", "Blocks that did not come: missing in the block store, without room for them, or with a copy that failed.", []string{"why"}},
 		{&d.prefetches, "device_prefetches_total", "Orders to bring blocks to the device ahead of need: asked for; of those refused, since too many waited; late; or broken, since not all came in time.", []string{"what"}},
+		{&d.queued, "device_prefetch_blocks", "Blocks that wait in orders to bring them to the device.", nil},
 		{&d.abandoned, "device_batches_abandoned_total", "Batches of copies of blocks that nobody waited for any longer.", nil},
 		{&d.quarantined, "device_quarantined_total", "Places in host memory that are given to nobody, since a lost device may write to them.", nil},
 		{&d.lost, "device_lost", "1 when the device is dead and copies nothing any more.", nil},
@@ -82,6 +83,7 @@ func (c *collector) collectTier(out sink, s tier.Stats) {
 	for what, n := range map[string]uint64{"asked": s.Prefetches, "refused": s.Refused, "late": s.Late, "broken": s.Broken} {
 		out.counter(d.prefetches, n, what)
 	}
+	out.gauge(d.queued, float64(s.Queued))
 	out.counter(d.abandoned, s.Abandoned)
 	out.counter(d.quarantined, s.Quarantined)
 }

@@ -79,7 +79,7 @@ type onDevice struct{}
 func (onDevice) Stats() tier.Stats {
 	return tier.Stats{
 		BlockBytes: 4096, Slots: 10, Used: 6, Filling: 1, Leased: 2, Loaded: 11, Saved: 12, Delivered: 13, Offloaded: 14, BytesIn: 15, BytesOut: 16,
-		Evicted: 17, Missing: 18, NoRoom: 19, Failed: 20, Abandoned: 21, Quarantined: 22, Prefetches: 30, Refused: 3, Late: 4, Broken: 5,
+		Evicted: 17, Missing: 18, NoRoom: 19, Failed: 20, Abandoned: 21, Quarantined: 22, Prefetches: 30, Refused: 3, Late: 4, Broken: 5, Queued: 6,
 	}
 }
 
@@ -117,6 +117,7 @@ func TestTier(t *testing.T) {
 		{"kvrt_device_prefetches_total", []string{"what=refused"}, 3},
 		{"kvrt_device_prefetches_total", []string{"what=late"}, 4},
 		{"kvrt_device_prefetches_total", []string{"what=broken"}, 5},
+		{"kvrt_device_prefetch_blocks", nil, 6},
 	} {
 		if got := g.value(v.name, v.with...); got != v.want {
 			t.Errorf("%s%v: %v, want %v", v.name, v.with, got, v.want)

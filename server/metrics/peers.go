@@ -12,7 +12,7 @@ type peerDescs struct {
 	fetched, fetchedBytes, inFlight, operations, incomplete *prometheus.Desc
 	fetches, coalesced, busy                                *prometheus.Desc
 	served, servedBytes, requests, links, opened, leased    *prometheus.Desc
-	cut                                                     *prometheus.Desc
+	cut, ahead, aheadBlocks                                 *prometheus.Desc
 	all                                                     []*prometheus.Desc
 }
 
@@ -34,6 +34,8 @@ func newPeerDescs() (d peerDescs) {
 		{&d.incomplete, "peer_operations_incomplete_total", "Of them, those that did not bring every block.", nil},
 		{&d.coalesced, "peer_coalesced_blocks_total", "Blocks that another operation was bringing already.", nil},
 		{&d.busy, "peer_busy_total", "Requests that were refused, since too many bytes were under way for the source or the tenant, or too many sources in use.", nil},
+		{&d.ahead, "peer_prefetches", "Orders to bring blocks from a source ahead of need that have not ended.", []string{"state"}},
+		{&d.aheadBlocks, "peer_prefetch_blocks", "Blocks of them.", nil},
 		{&d.served, "peer_served_blocks_total", "Blocks that a peer was served; other: all that are not counted apart.", []string{"peer"}},
 		{&d.servedBytes, "peer_served_bytes_total", "Bytes of them.", []string{"peer"}},
 		{&d.requests, "peer_requests_total", "Requests for blocks, by who asked; denied: for a namespace that the peer may not read.", []string{"peer", "result"}},
@@ -81,6 +83,10 @@ func (c *collector) collectPeers(out sink, x server.Exchange) {
 	out.counter(d.incomplete, fetching.Incomplete)
 	out.counter(d.coalesced, fetching.Coalesced)
 	out.counter(d.busy, fetching.Busy)
+	ahead := x.Ahead()
+	out.gauge(d.ahead, float64(ahead.Waiting), "waiting")
+	out.gauge(d.ahead, float64(ahead.Running), "running")
+	out.gauge(d.aheadBlocks, float64(ahead.Blocks))
 	for _, r := range x.Readers() {
 		out.counter(d.served, r.Blocks, r.Peer)
 		out.counter(d.servedBytes, r.Bytes, r.Peer)

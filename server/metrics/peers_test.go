@@ -23,6 +23,10 @@ func (exchange) Brought() []fetcher.Brought {
 	return []fetcher.Brought{{Source: "tcp://10.0.0.9:1", Blocks: 5, Bytes: 500}, {Blocks: 2, Bytes: 20}}
 }
 
+func (exchange) Ahead() server.AheadStatus {
+	return server.AheadStatus{Waiting: 4, Running: 2, Blocks: 77}
+}
+
 func (exchange) Readers() []server.Reader {
 	return []server.Reader{{Peer: "uid:1000", Requests: 5, Denied: 1, Blocks: 6, Bytes: 7}, {Peer: "other", Blocks: 2, Bytes: 3}}
 }
@@ -77,6 +81,9 @@ func TestPeers(t *testing.T) {
 		{"kvrt_peer_operations_incomplete_total", nil, 13},
 		{"kvrt_peer_coalesced_blocks_total", nil, 11},
 		{"kvrt_peer_busy_total", nil, 12},
+		{"kvrt_peer_prefetches", []string{"state=waiting"}, 4},
+		{"kvrt_peer_prefetches", []string{"state=running"}, 2},
+		{"kvrt_peer_prefetch_blocks", nil, 77},
 		{"kvrt_peer_served_blocks_total", []string{"peer=uid:1000"}, 6},
 		{"kvrt_peer_served_bytes_total", []string{"peer=uid:1000"}, 7},
 		{"kvrt_peer_served_bytes_total", []string{"peer=other"}, 3},

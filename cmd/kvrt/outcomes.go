@@ -25,27 +25,31 @@ func newOutcomes() *cobra.Command {
 	var f outcomesFlags
 	cmd := &cobra.Command{
 		Use:   "outcomes [REQUEST-ID]",
-		Short: "Tell what became of accepted kv.fetch hints",
-		Long: `outcomes shows what became of the kv.fetch hints that a daemon has accepted, the oldest
-first: of one request, or of all. Blocks that guests have brought ahead of need are among
-them. A hint is open until it has an end, and has one:
+		Short: "Tell what became of accepted kv.fetch hints and prefetches",
+		Long: `outcomes shows what became of the kv.fetch hints and the prefetches that a daemon has
+accepted, the oldest first: of one request, or of all. A prefetch is what a guest has
+brought from a source ahead of need, as the built-in handler of kv.prefetch does. It
+begins by itself, and goes on when its request has ended; a hint is carried out when the
+engine asks for it, or kvrt fetch does. Both are open until they have an end, and have one:
 
-  completed   every block that it names is here
+  completed   every block that is named is here
   partial     some came, and no more will; REASON says why
   failed      none came, and none will; REASON says why
-  superseded  a later hint of the same request took its place
-  discarded   its request ended, or its hints were discarded, before it was done
+  superseded  a hint only: a later one of the same request took its place
+  discarded   a hint only: its request ended, or its hints were discarded, before it was done
   expired     its time was over, or the daemon needed its place
+
+A prefetch to the device (tier: device) comes from the store of this host, and has none.
 
 The daemon keeps the latest 16,384. It needs peers in its configuration.
 
 --follow goes on until it is interrupted, or has shown --count outcomes, and shows each
-hint as it ends. --timeout, when it is given, bounds the whole of that: code 5. -o json
-writes JSON lines.
+hint or prefetch as it ends. --timeout, when it is given, bounds the whole of that: code
+5. -o json writes JSON lines.
 
 --engine, --dp-rank, --leg and --attempt, when one of them is given, must be those of the
 submit: legs and attempts of one request id have hints of their own. Without them it is
-all that have the request id, among the latest 1,024 hints. Code 1: there is none.`,
+all that have the request id, among the latest 1,024. Code 1: there is none.`,
 		Example: `  kvrt outcomes
   kvrt outcomes r1
   kvrt outcomes r1 --engine vllm --leg decode
@@ -72,7 +76,7 @@ all that have the request id, among the latest 1,024 hints. Code 1: there is non
 				case err != nil:
 					return err
 				case len(out) == 0 && f.requestID != "":
-					return &listed{exitWrong, []string{"kvrt: no such hint of request " + cell(f.requestID) + " is known: the daemon has accepted none, or has forgotten it; --engine, --dp-rank, --leg and --attempt, when given, must be those of its submit"}}
+					return &listed{exitWrong, []string{"kvrt: no such hint of request " + cell(f.requestID) + " is known: the daemon has accepted no hint or prefetch of it, or has forgotten it; --engine, --dp-rank, --leg and --attempt, when given, must be those of its submit"}}
 				}
 				slices.Reverse(out)
 				return f.write(cmd.OutOrStdout(), out)
@@ -82,10 +86,10 @@ all that have the request id, among the latest 1,024 hints. Code 1: there is non
 	f.add(cmd)
 	f.client.add(cmd.Flags())
 	fs := cmd.Flags()
-	fs.StringVar(&f.message, "message-id", "", "only hints of the envelope with this message id")
-	fs.Uint32Var(&f.index, "index", 0, "only the hint that is the action with this index in its envelope")
+	fs.StringVar(&f.message, "message-id", "", "only those of the envelope with this message id")
+	fs.Uint32Var(&f.index, "index", 0, "only that of the action with this index in its envelope")
 	fs.IntVar(&f.limit, "limit", maxOutcomes, "show the latest so many, 1,024 at most")
-	fs.BoolVarP(&f.follow, "follow", "f", false, "go on, and show hints as they end")
+	fs.BoolVarP(&f.follow, "follow", "f", false, "go on, and show hints and prefetches as they end")
 	fs.IntVar(&f.count, "count", 0, "with --follow: stop after so many that have ended (default: never)")
 	choose(cmd, &f.output, "output", "o", "form of the output", "table", "json")
 	return cmd

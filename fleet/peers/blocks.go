@@ -98,6 +98,8 @@ func (b *Blocks) Reserve(namespace []byte, hash uint64, size int) (peer.Slot, er
 		return peer.Slot{}, peer.ErrPresent
 	case errors.As(err, &full):
 		return peer.Slot{}, fmt.Errorf("%w: %w", peer.ErrNoRoom, err)
+	case errors.Is(err, store.ErrTooLarge):
+		return peer.Slot{}, fmt.Errorf("%w: it has %d bytes: %w", peer.ErrNoRoom, size, err)
 	}
 	return peer.Slot{}, err
 }
@@ -120,13 +122,21 @@ func (b *Blocks) Abort(s peer.Slot) {
 }
 
 // Where tells how blocks stand.
-func (b *Blocks) Where(namespace []byte, hashes []uint64, out []fetcher.Place) {
+func (b *Blocks) Where(namespace []byte, hashes []uint64, blockBytes int, out []fetcher.Place) {
+	var lengths []int
+	if blockBytes > 0 {
+		lengths = make([]int, len(hashes))
+		b.store.Lengths(view(namespace), hashes, lengths)
+	}
 	found := make([]abi.Residency, len(hashes))
 	b.store.Residency(view(namespace), hashes, found)
 	for i, r := range found {
 		switch r {
 		case abi.ResidencyDRAM:
 			out[i] = fetcher.Ready
+			if blockBytes > 0 && lengths[i] > 0 && lengths[i] != blockBytes {
+				out[i] = fetcher.Unfit
+			}
 		case abi.ResidencyFilling:
 			out[i] = fetcher.Filling
 		default:

@@ -70,6 +70,19 @@ func (s *Store) Residency(namespace string, hashes []uint64, out []abi.Residency
 	return s.residency(namespace, len(hashes), func(i int) uint64 { return hashes[i] }, func(i int, r abi.Residency) { out[i] = r })
 }
 
+// Lengths writes for each hash how many bytes its block has, 0 if none is published. It
+// allocates nothing.
+func (s *Store) Lengths(namespace string, hashes []uint64, out []int) {
+	clear(out[:len(hashes)])
+	if ns := s.names.find(namespace); ns != nil {
+		s.each(ns, len(hashes), func(i int) uint64 { return hashes[i] }, func(sh *shard, i int, k key) {
+			if n, known := sh.byKey[k]; known && s.slots[n].state == ready {
+				out[i] = int(s.slots[n].length)
+			}
+		})
+	}
+}
+
 func (s *Store) residency(namespace string, count int, at func(int) uint64, put func(int, abi.Residency)) (published int) {
 	ns := s.names.find(namespace)
 	if ns == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -106,6 +107,28 @@ func TestNobodySeesABlockBeforeItsCommit(t *testing.T) {
 	wants(t, s.Release(lease), ErrToken)
 	_, _, err = s.Reserve("n", 1, 100)
 	wants(t, err, ErrExists)
+}
+
+func TestLengths(t *testing.T) {
+	s := small(t, 3)
+	for h, n := range map[uint64]int{1: 1, 2: 100} {
+		token, _, err := s.Reserve("n", h, n)
+		must(t, err)
+		must(t, s.Commit(token))
+	}
+	filling, _, err := s.Reserve("n", 3, 100)
+	must(t, err)
+	hashes, out := []uint64{2, 3, 1, 4, 2}, []int{9, 9, 9, 9, 9}
+	if s.Lengths("n", hashes, out); !slices.Equal(out, []int{100, 0, 1, 0, 100}) {
+		t.Errorf("%v", out)
+	}
+	if n := testing.AllocsPerRun(100, func() { s.Lengths("n", hashes, out) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if s.Lengths("another", hashes, out); !slices.Equal(out, make([]int, 5)) {
+		t.Errorf("%v", out)
+	}
+	must(t, s.Abort(filling))
 }
 
 func TestAnAbortedBlockNeverWas(t *testing.T) {

@@ -21,8 +21,8 @@ type Hints interface {
 // Local is the block store here.
 type Local interface {
 	peer.Sink
-	// Where tells how each block stands.
-	Where(namespace []byte, hashes []uint64, out []Place)
+	// Where tells how each block stands; blockBytes is the length that it must have, 0: any.
+	Where(namespace []byte, hashes []uint64, blockBytes int, out []Place)
 	// Lease and Release are as in [peer.Source].
 	Lease(namespace []byte, hashes []uint64, maxBytes int64, l *peer.Lease)
 	Release(l *peer.Lease)
@@ -45,10 +45,11 @@ const (
 	Filling         // on its way
 	Ready           // here
 	Fetchable       // at the source that the request's hint names
+	Unfit           // here, with another length than the request has
 )
 
 func (p Place) String() string {
-	return [...]string{"MISS", "FETCHING", "HIT", "FETCHABLE", "unknown"}[min(p, 4)]
+	return [...]string{"MISS", "FETCHING", "HIT", "FETCHABLE", "UNFIT", "unknown"}[min(p, 5)]
 }
 
 // DialFunc connects to a source, which an allow list accepted before.
@@ -110,6 +111,9 @@ var (
 	ErrBusy = errors.New("too many bytes are under way for this peer or tenant")
 	// ErrClosed: the fetcher is closed.
 	ErrClosed = errors.New("the fetcher is closed")
+	// ErrLength: a block is here with another length than was asked for, which a fetch does
+	// not replace.
+	ErrLength = errors.New("a block is in the store with another length than was asked for")
 	// ErrIncomplete: not every block came.
 	ErrIncomplete = errors.New("the source served a part of the blocks only")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,7 +110,7 @@ type Result struct {
 // Query tells where the blocks of a request are. It promises nothing.
 func (f *Fetcher) Query(r *Request, out []Place) {
 	f.queries.Add(1)
-	f.cfg.Local.Where(r.Namespace, r.Hashes, out)
+	f.cfg.Local.Where(r.Namespace, r.Hashes, r.BlockBytes, out)
 	named := make([]bool, len(r.Hashes))
 	src, ok := f.cfg.Hints.Cover(r.Identity, r.Hashes, named)
 	if !ok || src.IsNull() {
@@ -138,8 +139,11 @@ func (f *Fetcher) FetchHint(ctx context.Context, r *Request) (Result, error) {
 		return Result{}, ErrNoHint
 	}
 	res, err := f.fetch(ctx, &all, make([]peer.Status, len(all.Hashes)), false)
-	if err == nil {
+	switch {
+	case err == nil:
 		f.cfg.Outcomes.Complete(r.Identity)
+	case errors.Is(err, ErrLength): // and another time would bring no other end
+		hinted{f, r.Identity}.Fail(ReasonOf(err))
 	}
 	return res, err
 }
@@ -175,7 +179,12 @@ func (f *Fetcher) Deliver(ctx context.Context, r *Request, dst Destination, stat
 	n := len(l.Blocks)
 	if n > 0 {
 		defer f.cfg.Local.Release(&l)
-		if derr := dst.Deliver(ctx, l.Blocks); derr != nil {
+	}
+	if i := slices.IndexFunc(l.Blocks, func(b peer.Block) bool { return r.BlockBytes > 0 && len(b.Data) != r.BlockBytes }); i >= 0 {
+		n = i
+	}
+	if n > 0 {
+		if derr := dst.Deliver(ctx, l.Blocks[:n]); derr != nil {
 			n, err = 0, fmt.Errorf("deliver: %w", derr)
 		}
 	}
@@ -194,6 +203,8 @@ func ReasonOf(err error) abi.Reason {
 		return abi.ReasonLimitExceeded
 	case errors.As(err, &part) && part.Stop == peer.StopDenied:
 		return abi.ReasonSourceNotAllowed
+	case errors.Is(err, ErrLength):
+		return abi.ReasonStateConflict
 	case errors.Is(err, ErrIncomplete):
 		return abi.ReasonNotFound
 	case errors.Is(err, ErrBusy), errors.Is(err, peer.ErrNoRoom):

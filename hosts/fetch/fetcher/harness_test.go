@@ -34,12 +34,15 @@ const (
 
 type local struct{ *memstore.Store }
 
-func (l local) Where(ns []byte, hashes []uint64, out []Place) {
+func (l local) Where(ns []byte, hashes []uint64, blockBytes int, out []Place) {
 	for i, h := range hashes {
 		have, coming := l.Has(ns, h)
 		out[i] = map[bool]Place{true: Ready}[have]
 		if coming {
 			out[i] = Filling
+		}
+		if have && blockBytes > 0 && len(l.Get(string(ns), h)) != blockBytes {
+			out[i] = Unfit
 		}
 	}
 }

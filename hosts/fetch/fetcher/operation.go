@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 // rest may be read.
 type operation struct {
 	done   chan struct{}
+	length int // of each block; 0: any
 	hashes []uint64
 	status []peer.Status
 	bytes  int64
@@ -45,27 +47,31 @@ func (h hinted) Fail(why abi.Reason) {
 	h.f.cfg.Outcomes.Fail(h.id, why)
 }
 
-// here marks the blocks that are in the store and returns the places of the others.
-func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing []int) {
+// here marks the blocks that are in the store and returns the places of those that can
+// be brought. The error says that there are others.
+func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing []int, err error) {
 	clear(status)
 	places := make([]Place, len(r.Hashes))
-	f.cfg.Local.Where(r.Namespace, r.Hashes, places)
+	f.cfg.Local.Where(r.Namespace, r.Hashes, r.BlockBytes, places)
 	for i, p := range places {
-		if p == Ready {
+		switch p {
+		case Ready:
 			status[i] = peer.Success
 			res.Here++
-		} else {
+		case Unfit:
+			err = ErrLength
+		default:
 			missing = append(missing, i)
 		}
 	}
-	return missing
+	return missing, err
 }
 
 // fetch brings what is not here and, unless any block will do, what the hint names.
 func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, any bool) (res Result, err error) {
-	missing := f.here(r, status, &res)
+	missing, unfit := f.here(r, status, &res)
 	if len(missing) == 0 {
-		return res, nil
+		return res, unfit
 	}
 	named := make([]bool, len(r.Hashes))
 	src, ok := f.cfg.Hints.Cover(r.Identity, r.Hashes, named)
@@ -79,10 +85,10 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 	}
 	id := copyIdentity(r.Identity) // an operation may outlive the call
 	err = f.pull(ctx, r, src, missing, status, &res, hinted{f, id}, 1)
-	if err == nil && slices.Contains(status, peer.Failed) {
+	if err == nil && unfit == nil && slices.Contains(status, peer.Failed) {
 		return res, ErrIncomplete // blocks that the hint does not name
 	}
-	return res, err
+	return res, cmp.Or(err, unfit)
 }
 
 // aheadShare is what part of a budget blocks may take that nobody waits for.
@@ -94,8 +100,8 @@ const aheadShare = 2
 // not used.
 func (f *Fetcher) Ahead(ctx context.Context, r *Request, src fetch.Source, fetched func(blocks uint32, bytes uint64)) (res Result, err error) {
 	status := make([]peer.Status, len(r.Hashes))
-	missing := f.here(r, status, &res)
-	return res, f.pull(ctx, r, src, missing, status, &res, told(fetched), aheadShare)
+	missing, unfit := f.here(r, status, &res)
+	return res, cmp.Or(f.pull(ctx, r, src, missing, status, &res, told(fetched), aheadShare), unfit)
 }
 
 // told is news for a caller who is told of a failure by the result.
@@ -108,6 +114,7 @@ func (t told) Fail(abi.Reason)                     {}
 // necessary.
 func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missing []int, status []peer.Status, res *Result, to news, share int64) (err error) {
 	theirs := error(ErrIncomplete) // why an operation of others failed
+	var unfit error                // a block that one of others brought
 	for retried := false; len(missing) > 0; {
 		var own *operation
 		var waits []wait
@@ -127,6 +134,8 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 				break
 			}
 			switch st := w.flight.op.status[w.flight.i]; {
+			case st != peer.Failed && w.flight.op.length != r.BlockBytes && !f.fits(r, w.at):
+				unfit = ErrLength
 			case st != peer.Failed:
 				status[w.at] = st
 				res.Fetched++
@@ -165,7 +174,14 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 	if err != nil && err != ErrBusy && err != ErrClosed {
 		to.Fail(ReasonOf(err))
 	}
-	return err
+	return cmp.Or(err, unfit)
+}
+
+// fits tells whether a block that others have brought has the length that is asked for.
+func (f *Fetcher) fits(r *Request, i int) bool {
+	var p [1]Place
+	f.cfg.Local.Where(r.Namespace, r.Hashes[i:i+1], r.BlockBytes, p[:])
+	return p[0] != Unfit
 }
 
 func copyIdentity(id hint.Identity) hint.Identity {
@@ -210,7 +226,7 @@ func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, sh
 			}
 			left--
 			if own == nil {
-				own = &operation{done: make(chan struct{})}
+				own = &operation{done: make(chan struct{}), length: r.BlockBytes}
 			}
 			fl = flight{own, len(own.hashes)}
 			own.hashes = append(own.hashes, r.Hashes[i])

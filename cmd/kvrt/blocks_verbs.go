@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvrt/kvrt/hint"
+	"github.com/kvrt/kvrt/hosts/store"
 	"github.com/kvrt/kvrt/server"
 )
 
@@ -121,6 +122,9 @@ larger than a frame of the socket may be (8 MiB unless limits.body_bytes says mo
 			}
 			return client.with(cmd, func(ctx context.Context, c *server.Client) error {
 				stored, err := c.PutBlock(ctx, space.tenant, space.namespace, hash, block)
+				if refused := (*server.RemoteError)(nil); errors.As(err, &refused) && refused.Text == store.ErrTooLarge.Error() {
+					return fmt.Errorf("%w: %d bytes; store.block_bytes of its configuration names the sizes", err, len(block))
+				}
 				if err != nil {
 					return err
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/kvrt/kvrt/abi"
 	"github.com/kvrt/kvrt/hosts/fetch/fetcher"
 	"github.com/kvrt/kvrt/hosts/fetch/outcome"
+	"github.com/kvrt/kvrt/hosts/fetch/peer"
 	"github.com/kvrt/kvrt/server"
 )
 
@@ -189,6 +190,10 @@ func fetchCode(why string, reason abi.Reason) (code int, advice string) {
 	switch {
 	case says(fetcher.ErrNoHint):
 		return exitWrong, ": submit one first, with the same request id and flags"
+	case says(fetcher.ErrLength):
+		return exitWrong, ": ask with its length, or have it evicted first"
+	case says(&fetcher.IncompleteError{Stop: peer.StopLength}):
+		return exitWrong, ": at the source, the first of them that did not come has another length than --block-bytes"
 	case says(fetcher.ErrBusy):
 		return exitRefused, ": try again"
 	case says(context.DeadlineExceeded):

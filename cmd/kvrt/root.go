@@ -96,10 +96,15 @@ func arguments(what ...string) cobra.PositionalArgs {
 			return &usageError{cmd.CommandPath(), strings.Join(what[len(args):], " ") + " is missing"}
 		case len(args) > len(what):
 			return &usageError{cmd.CommandPath(), fmt.Sprintf("unexpected argument %q", args[len(what)])}
+		case len(what) > 0 && what[0] == requestID && args[0] == "":
+			return &usageError{cmd.CommandPath(), requestID + " is empty"}
 		}
 		return nil
 	}
 }
+
+// requestID is the argument that is never empty: nothing is kept for a request without one.
+const requestID = "REQUEST-ID"
 
 // atMostOne wants one word or none.
 func atMostOne(what string) cobra.PositionalArgs {

@@ -1,11 +1,15 @@
+//go:build unix
+
 package crc32c_test
 
 import (
+	"bytes"
 	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/kvrt/kvrt/internal/crc32c"
+	"github.com/kvrt/kvrt/internal/guarded"
 )
 
 // TestChecksum holds every length, from every offset of 64, against hash/crc32.
@@ -37,6 +41,34 @@ func TestChecksum(t *testing.T) {
 			t.Errorf("%d times %#x: %#x, want %#x", len(b), same, got, want)
 		}
 	}
+}
+
+// TestBounds sums up memory whose neighbours nobody may read, at either end.
+func TestBounds(t *testing.T) {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	memory := guarded.Memory(t, 16<<10)
+	b := make([]byte, 8<<10)
+	rand.NewChaCha8([32]byte{2}).Read(b)
+	for n := range len(b) {
+		want := crc32.Checksum(b[:n], table)
+		for c := range guarded.Ends(memory, b[:n]) {
+			if got := crc32c.Checksum(c); got != want {
+				t.Fatalf("%d bytes: %#x, want %#x", n, got, want)
+			}
+		}
+	}
+}
+
+func FuzzUpdate(f *testing.F) {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	f.Add(uint32(1), []byte("0123456789abcdef"), uint8(255), uint8(3))
+	f.Fuzz(func(t *testing.T, crc uint32, b []byte, times, from uint8) {
+		b = bytes.Repeat(b[:min(len(b), 4096)], int(times)+1)
+		b = b[min(int(from), len(b)):]
+		if got, want := crc32c.Update(crc, b), crc32.Update(crc, table, b); got != want {
+			t.Errorf("%d bytes behind %#x: %#x, want %#x", len(b), crc, got, want)
+		}
+	})
 }
 
 func TestUpdateAllocatesNothing(t *testing.T) {

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,5 +180,19 @@ func TestCutsAndBranches(t *testing.T) {
 	}
 	if got := lineage(t, x, "s", w1); got != "[[1 2 5 6]]" {
 		t.Error("another worker's blocks are its own: ", got)
+	}
+}
+
+// TestLongNames: a name that no session can have is not looked for, since a guest pays no
+// fuel for its length.
+func TestLongNames(t *testing.T) {
+	var all sessions
+	all.init()
+	for n, found := range map[int]bool{hint.MaxIdentity: true, hint.MaxIdentity + 1: false} {
+		s := &session{id: strings.Repeat("s", n)}
+		all.put(s)
+		if (all.get(s.id) == s) != found {
+			t.Errorf("%d bytes: looked for: %v", n, !found)
+		}
 	}
 }

@@ -70,6 +70,9 @@ func (t *sessions) init() {
 }
 
 func (t *sessions) get(id string) *session {
+	if len(id) > hint.MaxIdentity {
+		return nil // no event can have named it, and a guest pays for no length of it
+	}
 	sh := &t.shards[maphash.String(t.seed, id)%sessionShards]
 	sh.RLock()
 	s := sh.m[id]

@@ -194,3 +194,16 @@ func TestReadersAndWriters(t *testing.T) {
 	close(stop)
 	readers.Wait()
 }
+
+// TestLongIDs: an id that no worker can have is not looked for, since a guest pays no fuel
+// for its length.
+func TestLongIDs(t *testing.T) {
+	s := newSnapshot(map[hint.WorkerID]*entry{})
+	for n, found := range map[int]bool{hint.MaxIdentity: true, hint.MaxIdentity + 1: false} {
+		id := hint.NamedWorker(strings.Repeat("w", n))
+		s.byID[id] = &entry{common: []byte("record")}
+		if (s.find(id, ^uint32(0)) != nil) != found {
+			t.Errorf("%d bytes: looked for: %v", n, !found)
+		}
+	}
+}

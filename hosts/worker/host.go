@@ -46,6 +46,9 @@ func (h *Host) get(c *runtime.Call, mem []byte, stack []uint64) {
 
 // find is the record of a worker's rank, of which -1 stands for all.
 func (s *snapshot) find(id hint.WorkerID, rank uint32) []byte {
+	if len(id.Text()) > hint.MaxIdentity {
+		return nil // there is none, and a guest pays for no length of it
+	}
 	e := s.byID[id]
 	switch {
 	case e == nil:

@@ -11,7 +11,9 @@ import (
 // keeps it otherwise: then whoever asked goes through g. Each dispatch reads and writes
 // the fuel five times, at 1 ns instead of 8. The engine's records are private, so nothing
 // is believed of them: the word is the only one among the instance's own that shows what
-// g is set to.
+// g is set to. It lies in a slice of Go's heap, which the pointer keeps, so that it may be
+// used whatever is closed. Should the code of some other version count elsewhere all the
+// same, its counter stays 0 and every call is out of fuel.
 func cell(mod api.Module, g api.MutableGlobal) (found *uint64) {
 	defer func() {
 		if recover() != nil { // reflection: the records have another shape

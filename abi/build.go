@@ -64,9 +64,6 @@ func (b *Builder) CloseFrame(k Kind, outer int) {
 	PutU32(b.buf[at:], offSize, b.Close(outer))
 }
 
-// Base returns the open record, for reading what was built so far.
-func (b *Builder) Base() Base { return Base(b.buf[b.base:]) }
-
 // Pos is the offset at which the next run begins.
 func (b *Builder) Pos() uint32 { return uint32(len(b.buf) - b.base) }
 

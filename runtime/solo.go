@@ -177,24 +177,6 @@ func (s *Solo) Call(ctx context.Context, c SoloCall) (SoloResult, error) {
 	return res, nil
 }
 
-// Idle calls kvrt_idle, which the module must export, and returns the fuel that it used.
-// After a *[Trap] the next call is made on another instance.
-func (s *Solo) Idle(ctx context.Context) (fuel uint64, err error) {
-	if s.inst == nil {
-		if _, err := s.Fresh(ctx); err != nil {
-			return 0, err
-		}
-	}
-	in := s.inst
-	if !in.wasm.Has(ExportIdle) {
-		return 0, errors.New("the module exports no kvrt_idle")
-	}
-	if err = in.idle(s.guest); err != nil {
-		s.drop()
-	}
-	return in.call.used(), err
-}
-
 // Arena calls kvrt_arena and returns what it returned, and where the buffer lies; a
 // Span of length 0 stands for a refusal or for what the ABI does not allow.
 func (s *Solo) Arena(ctx context.Context, size uint32) (ret int64, arena abi.Span, err error) {

@@ -71,7 +71,7 @@ func functions() []Function {
 			Doc: "Writes a Residency for each block, one byte each, as of this moment. hashes: u64[hashes_count] at any alignment; hashes_count 0: the blocks of this call's request, as its engine described them. " +
 				"Returns how many bytes that takes, or unavailable without a block store, not_found when the request was not described, limit_exceeded past StoreHashes blocks."},
 		{Module: "kvrt_store", Name: "evict", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
-			Doc: "Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does."},
+			Doc: "Evicts blocks, and their copies on this host's device: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does."},
 		{Module: "kvrt_store", Name: "evict_after", Params: p("hashes", "hashes_count"), Result: I64, Effect: true, Fuel: 200, PerB: 512,
 			Doc: "Evicts blocks as evict does, when this call's request has ended: finished, aborted or discarded. Arguments and results as for evict; a request without an id is not_found. " +
 				"Several add up. A request whose end nobody tells evicts nothing."},

@@ -29,6 +29,7 @@ func newTier(cfg *config.Config, dev *device, blocks *store.Host) (*tier.Host, e
 	if err != nil {
 		return nil, &config.Error{Problems: []config.Problem{cfg.Problem("gpu.capacity", err.Error())}}
 	}
+	blocks.SetCopies(t)
 	return tier.NewHost(t, aboutBlocks(blocks)), nil
 }
 

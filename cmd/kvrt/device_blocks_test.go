@@ -101,6 +101,13 @@ func prefetches(t *testing.T, s *stack) {
 			t.Error(err)
 		}
 	}
+	// What a hint evicts goes from there too.
+	blocks := s.modules()[slices.IndexFunc(s.modules(), func(h runtime.HostModule) bool { return h.Name() == abi.ModuleStore })]
+	call = runtime.NewCall(runtime.CallConfig{Identity: id})
+	hosttest.Function(t, blocks, "evict").Call(call, nil, []uint64{0, 0})
+	if reason, detail := call.Settle(true); reason != abi.ReasonNone || tr.Stats().Used != 0 {
+		t.Errorf("%v %s; %d are left", reason, detail, tr.Stats().Used)
+	}
 	// What a policy asks about another tenant's request is not about this one's blocks.
 	other := hint.Identity{Engine: "vllm", RequestID: "r-2"}
 	stack = []uint64{0, 0}

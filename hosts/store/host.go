@@ -23,6 +23,13 @@ type Host struct {
 	namespace func(*runtime.Call) (string, bool)
 	seed      maphash.Seed
 	effects   sync.Pool
+	copies    Copies
+}
+
+// Copies are copies of blocks that this host keeps elsewhere, on a device for example.
+type Copies interface {
+	// Evict lets go of those that nobody uses.
+	Evict(namespace string, hashes []uint64) (evicted int)
 }
 
 // NewHost makes the capability. Without a store every function is unavailable. requests
@@ -40,6 +47,18 @@ func NewHost(store *Store, requests *Requests, namespace func(*runtime.Call) (st
 // Store is the store behind the capability; nil without one.
 func (h *Host) Store() *Store { return h.store }
 
+// SetCopies makes what hints evict go from there too. It is to be called before any call
+// of a guest.
+func (h *Host) SetCopies(c Copies) { h.copies = c }
+
+// letGo evicts blocks here, and their copies.
+func (h *Host) letGo(namespace string, hashes []uint64) {
+	h.store.Evict(namespace, hashes, nil)
+	if h.copies != nil {
+		h.copies.Evict(namespace, hashes)
+	}
+}
+
 // Requests are the requests that hints may speak of.
 func (h *Host) Requests() *Requests { return h.requests }
 
@@ -49,7 +68,7 @@ func (h *Host) Ended(id hint.Identity) {
 	h.requests.Forget(id)
 	if req, ok := h.after.Of(id); ok {
 		h.after.Forget(id)
-		h.store.Evict(req.Namespace, req.Hashes, nil)
+		h.letGo(req.Namespace, req.Hashes)
 	}
 }
 
@@ -327,7 +346,7 @@ func (e *effect) Commit() (abi.Reason, string) {
 	s := e.host.store
 	switch e.op {
 	case evicts:
-		s.Evict(e.namespace, e.hashes, nil)
+		e.host.letGo(e.namespace, e.hashes)
 	case evictsAfter:
 		after := Request{Namespace: e.namespace, Hashes: e.hashes}
 		if before, ok := e.host.after.Of(e.id); ok && before.Namespace == e.namespace {

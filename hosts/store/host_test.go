@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +120,38 @@ func TestEvictionsAfterARequestAddUp(t *testing.T) {
 	}
 	if h.after.Len() != 1 {
 		t.Errorf("%d requests are waited for", h.after.Len())
+	}
+}
+
+// elsewhere counts what is to go.
+type elsewhere []uint64
+
+func (e *elsewhere) Evict(namespace string, hashes []uint64) int {
+	if namespace == nobody {
+		*e = append(*e, hashes...)
+	}
+	return len(hashes)
+}
+
+// TestCopiesAreEvictedToo: at once and after the request, once the action is accepted.
+func TestCopiesAreEvictedToo(t *testing.T) {
+	s := small(t, 4)
+	h, copies := NewHost(s, nil, nil), &elsewhere{}
+	h.SetCopies(copies)
+	for hash := range uint64(2) {
+		c := called("r")
+		hosttest.Function(t, h, "evict").Call(c, memoryOf(hash), []uint64{0, 1})
+		c.Settle(hash == 1)
+	}
+	c := called("r")
+	hosttest.Function(t, h, "evict_after").Call(c, memoryOf(7), []uint64{0, 1})
+	c.Settle(true)
+	if !slices.Equal(*copies, []uint64{1}) {
+		t.Errorf("%v", *copies)
+	}
+	h.Ended(hint.Identity{RequestID: "r"})
+	if !slices.Equal(*copies, []uint64{1, 7}) {
+		t.Errorf("%v", *copies)
 	}
 }
 

@@ -97,6 +97,21 @@ func (t *table) forget(i int32) {
 	s.space = nil
 }
 
+// evict lets go of a block that nobody uses; false when there is none.
+func (t *table) evict(sp *space, hash uint64) bool {
+	i, ok := sp.at[hash]
+	s := &t.slots[i]
+	if !ok || s.state != ready || s.refs > 0 {
+		return false
+	}
+	t.unlink(i)
+	t.forget(i)
+	s.generation++
+	s.state = free
+	t.free = append(t.free, i)
+	return true
+}
+
 // filled publishes a slot's block.
 func (t *table) filled(i int32) {
 	s := &t.slots[i]

@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 		if (b == nil) != (at < 0) || b != nil && b.slot != at {
 			t.Fatalf("%d: block %v is in slot %d", call, b, at)
 		}
-		switch op := rnd.IntN(8); {
+		switch op := rnd.IntN(9); {
 		case b == nil && op < 5:
 			slot, evicted := tb.take(space, hash, 1+hash, call)
 			victim := slices.IndexFunc(used, func(x *block) bool { return x.ready && x.refs == 0 })
@@ -64,6 +64,17 @@ func TestTable(t *testing.T) {
 			}
 			used = append(used, &block{slot: slot, space: space, hash: hash, call: call})
 		case b == nil:
+		case op == 8:
+			free := b.ready && b.refs == 0
+			if tb.evict(tb.spaces[space], hash) != free {
+				t.Fatalf("%d: evicted is not %v", call, free)
+			}
+			if free {
+				if g := tb.slots[at].generation; g&1 == 1 || g <= last[at] {
+					t.Fatalf("%d: generation %d after %d", call, g, last[at])
+				}
+				used = slices.DeleteFunc(used, func(x *block) bool { return x == b })
+			}
 		case !b.ready && op < 6:
 			tb.filled(at)
 			b.ready, b.gen = true, tb.slots[at].generation

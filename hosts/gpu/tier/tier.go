@@ -132,6 +132,21 @@ func (t *Tier) Residency(namespace string, hashes []uint64, out []abi.Residency)
 // from the table for long.
 const lookAtOnce = 1024
 
+// Evict lets go of blocks on the device, and returns how many went: those in use, or on
+// their way, stay. It allocates nothing.
+func (t *Tier) Evict(namespace string, hashes []uint64) (evicted int) {
+	for from := 0; from < len(hashes); from += lookAtOnce {
+		t.mu.Lock()
+		for _, h := range hashes[from:min(from+lookAtOnce, len(hashes))] {
+			if sp := t.table.spaces[namespace]; sp != nil && t.table.evict(sp, h) { // the last block of a namespace takes that with it
+				evicted++
+			}
+		}
+		t.mu.Unlock()
+	}
+	return evicted
+}
+
 // Lease holds a block on the device.
 type Lease struct {
 	Region     gpu.Region

@@ -395,7 +395,7 @@ export declare function kvrt_worker_list(buf: usize, cap: u32): i64;
 @external("kvrt_store", "residency")
 export declare function kvrt_store_residency(hashes: usize, hashes_count: u32, buf: usize, cap: u32): i64;
 
-// Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does.
+// Evicts blocks, and their copies on this host's device: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does.
 // @ts-ignore: decorator
 @external("kvrt_store", "evict")
 export declare function kvrt_store_evict(hashes: usize, hashes_count: u32): i64;

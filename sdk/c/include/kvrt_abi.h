@@ -598,7 +598,7 @@ int64_t kvrt_worker_list(void *buf, uint32_t cap);
 KVRT_IMPORT("kvrt_store", "residency")
 int64_t kvrt_store_residency(const uint64_t *hashes, uint32_t hashes_count, void *buf, uint32_t cap);
 
-/* Evicts blocks: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does. */
+/* Evicts blocks, and their copies on this host's device: those that are leased, being filled or pinned when it takes place stay. Arguments as for residency. Returns how many of the blocks the store has now, or a negated Reason as residency does. */
 KVRT_IMPORT("kvrt_store", "evict")
 int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t hashes_count);
 

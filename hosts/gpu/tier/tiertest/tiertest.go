@@ -297,10 +297,22 @@ func leases(t *testing.T, r *rig) {
 	if err != nil || again.Offset == l2.Offset && again.Generation == l2.Generation {
 		t.Errorf("another block's slot has its generation: %+v, %v", again, err)
 	}
+	if n := r.tier.Evict(space, append(seq(14, 17), 1, 99)); n != 3 { // one yielded to 1, which is in use
+		t.Errorf("%d were evicted", n)
+	}
+	r.there(abi.ResidencyDevice, 1)
 	if err := again.Release(); err != nil {
 		t.Error(err)
 	}
 	r.same(1)
+	if n := r.tier.Evict("another", []uint64{1}) + r.tier.Evict(space, []uint64{1, 1}); n != 1 {
+		t.Errorf("%d were evicted", n)
+	}
+	if s := r.tier.Stats(); s.Used != 0 {
+		t.Errorf("%+v", s)
+	}
+	r.load(seq(1, 4), tier.Result{Copied: 4})
+	r.same(seq(1, 4)...)
 }
 
 func prefetch(t *testing.T, r *rig) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kvrt/kvrt/config"
@@ -49,6 +50,7 @@ func newExchange(cfg *config.Config, hints *fetch.Store, blocks *store.Store) (*
 	t.rules.Set(cr.rules)
 	c := peers.Config{Hints: hints, Blocks: blocks, Auth: &t.rules, Local: &unixsock.Transport{}, Sockets: map[string]string{}}
 	c.Fetch.OpTimeout = p.FetchTimeout
+	c.Fetch.BlockBytes = int(slices.Max(cfg.Store.BlockBytes)) // none that is larger could be kept
 	for _, s := range p.Sockets {
 		c.Sockets[s.Source] = s.Path
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -245,7 +244,7 @@ func (h *Host) retain(c *runtime.Call, mem []byte, stack []uint64) {
 		stack[0] = refuse(c, abi.ReasonLimitExceeded, "too many claims for one call of kvrt_store.retain")
 		return
 	}
-	b, refused := h.list(c, mem, uint32(stack[0]), uint32(stack[1]), uint64(len(raw)))
+	b, refused := h.list(c, mem, uint32(stack[0]), uint32(stack[1]), uint64(len(raw)+len(scope)))
 	if refused != 0 {
 		stack[0] = refused
 		return
@@ -348,11 +347,7 @@ func (e *effect) Commit() (abi.Reason, string) {
 	case evicts:
 		e.host.letGo(e.namespace, e.hashes)
 	case evictsAfter:
-		after := Request{Namespace: e.namespace, Hashes: e.hashes}
-		if before, ok := e.host.after.Of(e.id); ok && before.Namespace == e.namespace {
-			after.Hashes = slices.Concat(before.Hashes, e.hashes)
-		}
-		if !e.host.after.Describe(e.id, after) {
+		if !e.host.after.extend(e.id, Request{Namespace: e.namespace, Hashes: e.hashes}, abi.StoreHashes) {
 			e.Drop()
 			return abi.ReasonLimitExceeded, "too many blocks are to be evicted after this request"
 		}

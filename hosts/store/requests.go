@@ -93,17 +93,43 @@ func (r *Requests) Describe(id hint.Identity, req Request) bool {
 	if id.RequestID == "" || len(req.Hashes) > r.cfg.MaxHashes {
 		return false
 	}
-	id.RequestID, id.Engine = strings.Clone(id.RequestID), strings.Clone(id.Engine)
-	req.Namespace, req.Hashes = strings.Clone(req.Namespace), slices.Clone(req.Hashes)
-	d := &described{id: id, req: req, until: later(r.clock.read(), r.cfg.TTL)}
+	req.Hashes = slices.Clone(req.Hashes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.put(id, req)
+	return true
+}
+
+// extend is Describe with the hashes after those of the same namespace that are kept, up
+// to most of them; it is false past that. What it costs does not depend on how many there
+// are already.
+func (r *Requests) extend(id hint.Identity, req Request, most int) bool {
+	if id.RequestID == "" {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var before []uint64
+	if d := r.byID[id]; d != nil && d.until > r.clock.read() && d.req.Namespace == req.Namespace {
+		before = d.req.Hashes
+	}
+	if len(before)+len(req.Hashes) > min(most, r.cfg.MaxHashes) {
+		return false
+	}
+	req.Hashes = append(before, req.Hashes...) // whoever has before does not see what is after it
+	r.put(id, req)
+	return true
+}
+
+// put keeps a request, whose hashes are nobody else's. The lock is held.
+func (r *Requests) put(id hint.Identity, req Request) {
+	id.RequestID, id.Engine, req.Namespace = strings.Clone(id.RequestID), strings.Clone(id.Engine), strings.Clone(req.Namespace)
 	r.forget(id)
+	d := &described{id: id, req: req, until: later(r.clock.read(), r.cfg.TTL)}
 	r.byID[id] = d
 	r.queue = append(r.queue, d)
 	r.hashes += len(req.Hashes)
 	r.trim()
-	return true
 }
 
 // Forget drops a request, which has ended.

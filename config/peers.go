@@ -107,8 +107,12 @@ func peerRule() object[PeerRule] {
 				func(p *PeerRule) *bool { return &p.All }, yesNo{}),
 		},
 		check: func(r *reader, n *node, at *path, p *PeerRule) {
-			if n.shape == mapping && (p.UID != nil) == (p.Name != "") {
+			switch {
+			case n.shape != mapping:
+			case (p.UID != nil) == (p.Name != ""):
 				r.add(n.line, n.col, at, "needs either uid or name")
+			case !p.All && len(p.Namespaces) == 0:
+				r.add(n.line, n.col, at, "lets the peer read nothing: set namespaces, or all")
 			}
 		},
 	}

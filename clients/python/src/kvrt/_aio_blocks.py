@@ -5,25 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import blocks
-from ._base import Base, text_id
+from ._about_blocks import AboutBlocks
 from ._codec import PING
 from .blocks import Block, Fetched, Outcome, Outcomes, Stored
-from .results import Counters, Identity, Reply
+from .results import Counters, Identity
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
 
-T = TypeVar("T")
 
-
-class AsyncWithBlocks(Base):
-    """What takes long has a connection of its own, for the daemon answers each connection in order."""
-
+class AsyncWithBlocks(AboutBlocks):
     _side: AsyncClient | None = None
-    _past = Counters()  # of what was _side once
 
     def describe(
         self,
@@ -36,12 +31,8 @@ class AsyncWithBlocks(Base):
         identity: Identity | None = None,
     ) -> Awaitable[None]:
         """Says which blocks a request has, before its hints. See Client.describe."""
-
-        def request() -> tuple[Any, ...]:
-            who, name = self._who(identity), text_id(request_id)
-            return blocks.describe_request(0, who, name, hashes, block_size, tenant, namespace)
-
-        return self._oneway(request)
+        request = self._describe_request(request_id, hashes, block_size, tenant, namespace, identity)
+        return self._oneway(lambda: request(0))
 
     async def described(
         self,
@@ -55,11 +46,7 @@ class AsyncWithBlocks(Base):
         identity: Identity | None = None,
     ) -> str:
         """describe with an answer: "" when it is kept, else what went wrong."""
-
-        def request(seq: int) -> tuple[Any, ...]:
-            who, name = self._who(identity), text_id(request_id)
-            return blocks.describe_request(seq, who, name, hashes, block_size, tenant, namespace)
-
+        request = self._describe_request(request_id, hashes, block_size, tenant, namespace, identity)
         return self._read(blocks.described, await self._call(request, timeout), "unavailable")
 
     async def outcomes(
@@ -72,21 +59,14 @@ class AsyncWithBlocks(Base):
         identity: Identity | None = None,
     ) -> Outcomes:
         """What became of the hints of a request, or of all: the one that was accepted last first."""
-
-        def request(seq: int) -> tuple[Any, ...]:
-            return blocks.outcomes_request(seq, self._who(identity), text_id(request_id), message_id, limit)
-
+        request = self._outcomes_request(request_id, message_id, limit, identity)
         return self._read(Outcomes.from_reply, await self._call(request, timeout), Outcomes(error="unavailable"))
 
     async def follow(
         self, request_id: str | None = None, *, message_id: str = "", identity: Identity | None = None
     ) -> AsyncFollowing:
         """Outcomes as they come, of a request or of all, from now on. Has a connection of its own."""
-
-        def request(seq: int, limit: int, wait: float) -> tuple[Any, ...]:
-            return blocks.follow_request(seq, self._who(identity), text_id(request_id), message_id, limit, wait)
-
-        following = AsyncFollowing(self._apart(), request)
+        following = AsyncFollowing(self._apart(), self._follow_request(request_id, message_id, identity))
         await following._begin()
         return following
 
@@ -106,11 +86,7 @@ class AsyncWithBlocks(Base):
         message, error = await self._call(lambda seq: (PING, seq), timeout)  # its hint is there before it is carried out
         if error:
             return Fetched(error=error)
-
-        def request(seq: int) -> tuple[Any, ...]:
-            who, name = self._who(identity), text_id(request_id)
-            return blocks.fetch_request(seq, who, name, hashes, tenant, namespace, block_bytes)
-
+        request = self._fetch_request(request_id, hashes, tenant, namespace, block_bytes, identity)
         answer = await self._beside(request, until - time.monotonic())
         return self._read(Fetched.from_reply, answer, Fetched(error="unavailable"))
 
@@ -136,11 +112,6 @@ class AsyncWithBlocks(Base):
 
     # Inside.
 
-    def counters(self) -> Counters:
-        """What happened so far in this process; a forked child begins at zero."""
-        counts, side = super().counters().plus(self._past), self._side
-        return counts if side is None else counts.plus(side.counters())
-
     def _apart(self) -> AsyncClient:
         patient = max(self._options.reconnect_after, 2 * blocks.FETCH_TIMEOUT)
         return type(self)(**vars(replace(self._options, reconnect_after=patient)))  # type: ignore[return-value]
@@ -159,20 +130,10 @@ class AsyncWithBlocks(Base):
     def _forked(self) -> None:
         self._past = Counters()
 
-    def _read(self, read: Callable[[Any, str], T], answer: tuple[Any, str], otherwise: T) -> T:
-        try:
-            return read(*answer)
-        except Exception as e:
-            self._odd(e)
-            return otherwise
-
     def _oneway(self, request: Callable[[], Any]) -> Awaitable[None]:
         raise NotImplementedError
 
     async def _call(self, request: Any, timeout: float | None) -> tuple[Any, str]:
-        raise NotImplementedError
-
-    def _odd(self, e: Exception) -> Reply:
         raise NotImplementedError
 
 

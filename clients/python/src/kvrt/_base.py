@@ -60,6 +60,10 @@ class Base:
             self._count_malformed()
             raise
 
+    def _odd(self, e: Exception) -> Reply:
+        """Counts a reply that cannot be read."""
+        raise NotImplementedError
+
     def _count_malformed(self) -> None:
         self._link.malformed += 1
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from . import blocks
-from ._base import text_id
+from ._about_blocks import AboutBlocks
 from ._codec import PING
 from ._inside import Inside
 from .blocks import Block, Fetched, Outcome, Outcomes, Stored
 from .results import Counters, Identity
-
-T = TypeVar("T")
 
 
 class Exchange(Inside):
@@ -35,11 +33,8 @@ class Exchange(Inside):
             pass
 
 
-class WithBlocks(Inside):
-    """What takes long has a connection of its own, for the daemon answers each connection in order."""
-
+class WithBlocks(AboutBlocks, Inside):
     _side: Exchange | None = None
-    _past = Counters()  # of what was _side once
 
     # Told one-way, or with an answer.
 
@@ -56,8 +51,7 @@ class WithBlocks(Inside):
         """Says which blocks a request has, before its hints: the hashes of its full blocks from the first
         token on, block_size tokens each. Waits for nothing."""
         try:
-            who, name = self._who(identity), text_id(request_id)
-            request = blocks.describe_request(0, who, name, hashes, block_size, tenant, namespace)
+            request = self._describe_request(request_id, hashes, block_size, tenant, namespace, identity)(0)
         except Exception as e:
             return self._rejected(e)
         self._ride(request)
@@ -74,11 +68,7 @@ class WithBlocks(Inside):
         identity: Identity | None = None,
     ) -> str:
         """describe with an answer: "" when it is kept, else what went wrong."""
-
-        def request(seq: int) -> tuple[Any, ...]:
-            who, name = self._who(identity), text_id(request_id)
-            return blocks.describe_request(seq, who, name, hashes, block_size, tenant, namespace)
-
+        request = self._describe_request(request_id, hashes, block_size, tenant, namespace, identity)
         return self._read(blocks.described, self._call(request, timeout), "unavailable")
 
     def outcomes(
@@ -91,21 +81,14 @@ class WithBlocks(Inside):
         identity: Identity | None = None,
     ) -> Outcomes:
         """What became of the hints of a request, or of all: the one that was accepted last first."""
-
-        def request(seq: int) -> tuple[Any, ...]:
-            return blocks.outcomes_request(seq, self._who(identity), text_id(request_id), message_id, limit)
-
+        request = self._outcomes_request(request_id, message_id, limit, identity)
         return self._read(Outcomes.from_reply, self._call(request, timeout), Outcomes(error="unavailable"))
 
     def follow(
         self, request_id: str | None = None, *, message_id: str = "", identity: Identity | None = None
     ) -> Following:
         """Outcomes as they come, of a request or of all, from now on. Has a connection of its own."""
-
-        def request(seq: int, limit: int, wait: float) -> tuple[Any, ...]:
-            return blocks.follow_request(seq, self._who(identity), text_id(request_id), message_id, limit, wait)
-
-        return Following(self._apart(), request)
+        return Following(self._apart(), self._follow_request(request_id, message_id, identity))
 
     # What takes as long as blocks take: not for a scheduler's thread.
 
@@ -125,11 +108,7 @@ class WithBlocks(Inside):
         message, error = self._call(lambda seq: (PING, seq), timeout)  # its hint is there before it is carried out
         if error:
             return Fetched(error=error)
-
-        def request(seq: int) -> tuple[Any, ...]:
-            who, name = self._who(identity), text_id(request_id)
-            return blocks.fetch_request(seq, who, name, hashes, tenant, namespace, block_bytes)
-
+        request = self._fetch_request(request_id, hashes, tenant, namespace, block_bytes, identity)
         return self._read(Fetched.from_reply, self._beside(request, until - time.monotonic()), Fetched(error="unavailable"))
 
     def put_block(
@@ -154,11 +133,6 @@ class WithBlocks(Inside):
 
     # Inside.
 
-    def counters(self) -> Counters:
-        """What happened so far in this process; a forked child begins at zero."""
-        counts, side = super().counters().plus(self._past), self._side
-        return counts if side is None else counts.plus(side.counters())
-
     def _apart(self) -> Exchange:
         """Another connection with these options; it has no thread, and waits for a silent daemon as long as a fetch may take."""
         other = Exchange()
@@ -177,13 +151,6 @@ class WithBlocks(Inside):
                 if (side := self._side) is None:
                     side = self._side = self._apart()
         return side.exchange(request, timeout)
-
-    def _read(self, read: Callable[[Any, str], T], answer: tuple[Any, str], otherwise: T) -> T:
-        try:
-            return read(*answer)
-        except Exception as e:
-            self._odd(e)
-            return otherwise
 
 
 class Following:

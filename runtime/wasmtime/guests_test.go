@@ -42,7 +42,7 @@ func TestCollectors(t *testing.T) {
 	}
 	kit := &tck.Kit{Engine: wazero.New(wazero.Config{}), Second: New()}
 	for name, wasm := range map[string][]byte{"assemblyscript": assemblyscript.Conformance(), "go": stock} {
-		report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: name, Module: wasm, Grants: []string{"kvrt_fetch"}}, os.DirFS("../../sdk/"+name+"/conformance/cases"))
+		report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: name, Module: wasm, Grants: []string{"kvrt_fetch", "kvrt_store", "kvrt_gpu"}}, os.DirFS("../../sdk/"+name+"/conformance/cases"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 func spec() runtime.GuestSpec {
-	return runtime.GuestSpec{Name: "as", Module: assemblyscript.Conformance(), Grants: []string{"kvrt_fetch"}, Limits: runtime.Limits{Instances: 2}}
+	return runtime.GuestSpec{Name: "as", Module: assemblyscript.Conformance(), Grants: []string{"kvrt_fetch", "kvrt_store", "kvrt_gpu"}, Limits: runtime.Limits{Instances: 2}}
 }
 
 // TestConformance judges the conformance guest by the kit.

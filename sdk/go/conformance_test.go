@@ -99,7 +99,7 @@ func TestConformance(t *testing.T) {
 		t.Skip("builds and compiles 2 MB")
 	}
 	kit := &tck.Kit{Engine: engine(t)}
-	report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: "go", Module: guest(t, "conformance"), Grants: []string{"kvrt_fetch"}}, os.DirFS("conformance/cases"))
+	report, err := kit.Verify(context.Background(), runtime.GuestSpec{Name: "go", Module: guest(t, "conformance"), Grants: []string{"kvrt_fetch", "kvrt_store", "kvrt_gpu"}}, os.DirFS("conformance/cases"))
 	if err != nil {
 		t.Fatal(err)
 	}

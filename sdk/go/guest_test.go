@@ -65,12 +65,68 @@ func TestBlocksOnTheDevice(t *testing.T) {
 	if want[1] = abi.ResidencyDevice; room != want || !reflect.DeepEqual(counts, []int{2, 1}) || memory.Blocks != 8 || why != abi.ReasonNone {
 		t.Errorf("%v, %v, %+v, %v", room, counts, memory, why)
 	}
-	if !reflect.DeepEqual(h.Prefetches, [][]uint64{{7, 8}, {9}}) {
-		t.Errorf("%v", h.Prefetches)
+	if want := []guesttest.Effect{{Function: "kvrt_gpu.prefetch", Hashes: []uint64{7, 8}}, {Function: "kvrt_gpu.prefetch", Hashes: []uint64{9}}}; !reflect.DeepEqual(h.Effects, want) {
+		t.Errorf("%+v", h.Effects)
 	}
 	h.DeviceRefuses = abi.ReasonUnavailable
 	if got := h.Handle(g, 0, act(`{}`)); got.Reason != abi.ReasonUnavailable || why != abi.ReasonUnavailable {
 		t.Errorf("no device: %+v, %v", got, why)
+	}
+}
+
+// TestBlocksInTheStore: what reaches blocks of the store and of others.
+func TestBlocksInTheStore(t *testing.T) {
+	h := guesttest.Host{Hint: kvrt.HintStatus{State: abi.FetchStateLive, Hashes: 3, Submitted: 1, Expires: 2, HasSource: true}, InStore: []uint64{2, 9}, Request: []uint64{9, 8}}
+	h.Identity.RequestID = "r1"
+	claims := []kvrt.Claim{{To: 1, Priority: 50, TTLMillis: 9}, {From: 1, To: kvrt.ToEnd, Priority: 1}}
+	var answers []abi.Reason
+	g := kvrt.Guest{Handle: func(a kvrt.Action, _ kvrt.Envelope) kvrt.Answer {
+		if s, why := kvrt.Hint(); s != h.Hint || why != abi.ReasonNone {
+			t.Errorf("%+v, %v", s, why)
+		}
+		var room [2]uint64
+		if n, why := kvrt.RequestHashes(room[:1]); n != 2 || why != abi.ReasonNone || room[0] != 0 {
+			t.Errorf("too little room: %d, %v, %d", n, why, room)
+		}
+		if n, why := kvrt.RequestHashes(room[:]); n != 2 || why != abi.ReasonNone || room != [2]uint64{9, 8} {
+			t.Errorf("%d, %v, %d", n, why, room)
+		}
+		var where [2]abi.Residency
+		if n, why := kvrt.InStore([]uint64{1, 2}, where[:]); n != 2 || why != abi.ReasonNone || where != [2]abi.Residency{abi.ResidencyAbsent, abi.ResidencyDRAM} {
+			t.Errorf("%d, %v, %v", n, why, where)
+		}
+		hashes := a.Payload().Get("block_hashes").Hashes()
+		for _, answer := range []kvrt.Answer{kvrt.Prefetch("tcp://h:1", []uint64{5}), kvrt.Prefetch("", []uint64{5}), kvrt.Evict(hashes), kvrt.EvictAfter(nil), kvrt.Retain(hashes, "demo", claims...)} {
+			answers = append(answers, answer.Reason())
+		}
+		return kvrt.Accept()
+	}}
+	if got := h.Handle(g, 0, act(`{"block_hashes":[2,7]}`)); got.Status != abi.StatusAccepted {
+		t.Errorf("%+v", got)
+	}
+	want := []guesttest.Effect{
+		{Function: "kvrt_fetch.prefetch", Source: "tcp://h:1", Hashes: []uint64{5}}, {Function: "kvrt_store.evict", Hashes: []uint64{2, 7}},
+		{Function: "kvrt_store.evict_after", Hashes: []uint64{9, 8}}, {Function: "kvrt_store.retain", Hashes: []uint64{2, 7}, Scope: "demo", Claims: claims},
+	}
+	if !reflect.DeepEqual(h.Effects, want) {
+		t.Errorf("%+v", h.Effects)
+	}
+	if !reflect.DeepEqual(answers, []abi.Reason{0, abi.ReasonInvalidPayload, 0, 0, 0}) {
+		t.Errorf("%v", answers)
+	}
+	h = guesttest.Host{PrefetchRefuses: abi.ReasonSourceNotAllowed, StoreRefuses: abi.ReasonUnavailable}
+	for name, ask := range map[string]func() kvrt.Answer{
+		"source_not_allowed": func() kvrt.Answer { return kvrt.Prefetch("tcp://h:1", []uint64{5}) },
+		"unavailable":        func() kvrt.Answer { return kvrt.Evict([]uint64{5}) },
+	} {
+		if got := h.Handle(kvrt.Guest{Handle: func(kvrt.Action, kvrt.Envelope) kvrt.Answer { return ask() }}, 0, act(`{}`)); got.Reason.String() != name {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	h = guesttest.Host{Request: []uint64{1}}
+	after := kvrt.Guest{Handle: func(kvrt.Action, kvrt.Envelope) kvrt.Answer { return kvrt.EvictAfter(nil) }}
+	if got := h.Handle(after, 0, act(`{}`)); got.Reason != abi.ReasonNotFound || h.Effects != nil {
+		t.Errorf("a request without an id: %+v", got)
 	}
 }
 

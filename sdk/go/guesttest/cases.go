@@ -21,7 +21,11 @@ type testCase struct {
 	Name   string          `json:"name"`
 	Params json.RawMessage `json:"params"`
 	Host   struct {
-		Submit string `json:"submit"`
+		Submit   string   `json:"submit"`
+		Prefetch string   `json:"prefetch"`
+		Store    string   `json:"store"`
+		Device   string   `json:"device"`
+		Request  []uint64 `json:"request"`
 	} `json:"host"`
 	Init      *string         `json:"init"`
 	Input     json.RawMessage `json:"input"`
@@ -36,6 +40,13 @@ type testCase struct {
 	Refused   *caseVerdict    `json:"refused"`
 	Log       []string        `json:"log"`
 	Submits   []caseSubmit    `json:"submits"`
+	Effects   *[]caseEffect   `json:"effects"`
+}
+
+type caseEffect struct {
+	Function string   `json:"function"`
+	Source   string   `json:"source"`
+	Hashes   []uint64 `json:"hashes"`
 }
 
 type caseVerdict struct {
@@ -74,7 +85,13 @@ func Cases(t *testing.T, files fs.FS, actionType string, make func() kvrt.Guest)
 }
 
 func (c *testCase) run(t *testing.T, actionType string, g kvrt.Guest) {
-	h := Host{Submit: reasonOf(t, c.Host.Submit)}
+	h := Host{
+		Submit: reasonOf(t, c.Host.Submit), PrefetchRefuses: reasonOf(t, c.Host.Prefetch), StoreRefuses: reasonOf(t, c.Host.Store),
+		DeviceRefuses: reasonOf(t, c.Host.Device), Request: c.Host.Request,
+	}
+	if c.Text == nil && c.Document == nil {
+		h.Identity.RequestID = "r1"
+	}
 	if c.RequestID != nil {
 		h.Identity.RequestID = *c.RequestID
 	}
@@ -103,6 +120,15 @@ func (c *testCase) run(t *testing.T, actionType string, g kvrt.Guest) {
 	}
 	if c.Submits != nil {
 		c.submitted(t, h.Submits)
+	}
+	if c.Effects != nil {
+		done := []caseEffect{}
+		for _, e := range h.Effects {
+			done = append(done, caseEffect{e.Function, e.Source, e.Hashes})
+		}
+		if fmt.Sprint(done) != fmt.Sprint(*c.Effects) {
+			t.Errorf("effects %v, want %v", done, *c.Effects)
+		}
 	}
 }
 
@@ -157,7 +183,11 @@ func (c *testCase) judged(t *testing.T, h *Host, actionType string, g kvrt.Guest
 		}
 	}
 	for position, i := range at {
+		before := len(h.Effects)
 		got := h.Handle(g, position, ours...)
+		if got.Status != abi.StatusAccepted {
+			h.Effects = h.Effects[:before] // they take place when the action is accepted
+		}
 		if i < len(c.Results) {
 			c.Results[i].compare(t, fmt.Sprintf("action %d", i), got)
 		}

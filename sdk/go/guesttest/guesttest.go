@@ -34,20 +34,32 @@ type Host struct {
 	// Identity is the request that calls serve.
 	Identity hint.Identity
 
-	// DeviceRefuses is why kvrt_gpu refuses; the zero Reason: it does not. OnDevice are the
-	// blocks on the device, Memory is what it says of itself, and Request are the blocks
-	// of the request, which nobody has described when it is nil.
-	DeviceRefuses abi.Reason
-	OnDevice      []uint64
-	Memory        kvrt.DeviceMemory
-	Request       []uint64
+	// PrefetchRefuses, StoreRefuses and DeviceRefuses are why kvrt_fetch refuses prefetches,
+	// and kvrt_store and kvrt_gpu refuse; the zero Reason: they do not.
+	PrefetchRefuses, StoreRefuses, DeviceRefuses abi.Reason
+	// Hint is how the request's hint stands, and Request are its blocks, which nobody has
+	// described when it is nil.
+	Hint    kvrt.HintStatus
+	Request []uint64
+	// InStore and OnDevice are the blocks in the block store and on the device; Memory is
+	// what the device says of itself; zero: there is none.
+	InStore, OnDevice []uint64
+	Memory            kvrt.DeviceMemory
 
 	Log      []string // lines, as "warn: text"
 	Submits  []Submit // hints that were taken
 	Discards int
-	Finishes []bool // each: aborted
-	// Prefetches are the blocks to be brought to the device, by call.
-	Prefetches [][]uint64
+	Finishes []bool   // each: aborted
+	Effects  []Effect // on blocks, in order
+}
+
+// Effect is something that a guest has done with blocks.
+type Effect struct {
+	Function string // such as kvrt_store.evict
+	Source   string // of kvrt_fetch.prefetch
+	Hashes   []uint64
+	Scope    string // of kvrt_store.retain, as are the claims
+	Claims   []kvrt.Claim
 }
 
 // Submit is a hint that a guest handed to kvrt_fetch.
@@ -232,48 +244,4 @@ func (n native) Discard() int32 {
 func (n native) Finish(aborted bool) int32 {
 	n.h.Finishes = append(n.h.Finishes, aborted)
 	return 0
-}
-
-func (n native) Device() (kvrt.DeviceMemory, int64) {
-	if n.h.DeviceRefuses != abi.ReasonNone {
-		return kvrt.DeviceMemory{}, -int64(n.h.DeviceRefuses)
-	}
-	return n.h.Memory, abi.SizeDeviceInfo
-}
-
-// blocks are those of a list, or of the request; the number is a refusal.
-func (n native) blocks(hashes []uint64) ([]uint64, int64) {
-	switch {
-	case n.h.DeviceRefuses != abi.ReasonNone:
-		return nil, -int64(n.h.DeviceRefuses)
-	case len(hashes) > 0:
-		return hashes, 0
-	case n.h.Request == nil:
-		return nil, -int64(abi.ReasonNotFound)
-	}
-	return n.h.Request, 0
-}
-
-func (n native) OnDevice(hashes []uint64, room []abi.Residency) int64 {
-	list, refused := n.blocks(hashes)
-	if refused != 0 {
-		return refused
-	}
-	if len(room) >= len(list) {
-		for i, h := range list {
-			if room[i] = abi.ResidencyAbsent; slices.Contains(n.h.OnDevice, h) {
-				room[i] = abi.ResidencyDevice
-			}
-		}
-	}
-	return int64(len(list))
-}
-
-func (n native) PrefetchToDevice(hashes []uint64) int64 {
-	list, refused := n.blocks(hashes)
-	if refused != 0 {
-		return refused
-	}
-	n.h.Prefetches = append(n.h.Prefetches, slices.Clone(list))
-	return int64(len(list))
 }

@@ -8,9 +8,31 @@ import "github.com/kvrt/kvrt/abi"
 type Native interface {
 	Log(level abi.Level, line string)
 	Now() int64
+	Fetching
+	Store
+	GPU
+}
+
+// Fetching is kvrt_fetch.
+type Fetching interface {
 	Fetch(source string, hashes []uint64, flags abi.FetchFlag) int32
 	Discard() int32
 	Finish(aborted bool) int32
+	Hint() (HintStatus, int64)
+	Prefetch(source string, hashes []uint64) int32
+}
+
+// Store is kvrt_store.
+type Store interface {
+	RequestHashes(room []uint64) int64
+	InStore(hashes []uint64, room []abi.Residency) int64
+	Evict(hashes []uint64) int64
+	EvictAfter(hashes []uint64) int64
+	Retain(hashes []uint64, scope string, claims []Claim) int64
+}
+
+// GPU is kvrt_gpu.
+type GPU interface {
 	Device() (DeviceMemory, int64)
 	OnDevice(hashes []uint64, room []abi.Residency) int64
 	PrefetchToDevice(hashes []uint64) int64
@@ -51,6 +73,29 @@ func Discard() int32 { return get().Discard() }
 
 // Finish ends the request.
 func Finish(aborted bool) int32 { return get().Finish(aborted) }
+
+// Hint tells how the request's hint stands.
+func Hint() (HintStatus, int64) { return get().Hint() }
+
+// Prefetch has blocks brought from a source.
+func Prefetch(source string, hashes []uint64) int32 { return get().Prefetch(source, hashes) }
+
+// RequestHashes writes the blocks of the request, and returns their length in bytes.
+func RequestHashes(room []uint64) int64 { return get().RequestHashes(room) }
+
+// InStore asks where blocks are.
+func InStore(hashes []uint64, room []abi.Residency) int64 { return get().InStore(hashes, room) }
+
+// Evict evicts blocks.
+func Evict(hashes []uint64) int64 { return get().Evict(hashes) }
+
+// EvictAfter evicts blocks when the request has ended.
+func EvictAfter(hashes []uint64) int64 { return get().EvictAfter(hashes) }
+
+// Retain claims blocks.
+func Retain(hashes []uint64, scope string, claims []Claim) int64 {
+	return get().Retain(hashes, scope, claims)
+}
 
 // Device describes the device.
 func Device() (DeviceMemory, int64) { return get().Device() }

@@ -127,7 +127,31 @@ func (f *Fetcher) Query(r *Request, out []Place) {
 // reports on each in status, which is as long as the hashes. The error says why not
 // every block is here; what came stays.
 func (f *Fetcher) Fetch(ctx context.Context, r *Request, status []peer.Status) (Result, error) {
-	return f.fetch(ctx, r, status, f.cfg.Opportunistic)
+	res, err := f.fetch(ctx, r, status, f.cfg.Opportunistic)
+	if err == nil {
+		f.complete(r)
+	}
+	return res, err
+}
+
+// complete ends the hint of a request when all that it names is here, whoever brought it.
+// It looks from the end on, since blocks are fetched in their order.
+func (f *Fetcher) complete(r *Request) {
+	all := f.cfg.Hints.AppendHashes(nil, r.Identity)
+	if len(all) == 0 {
+		return
+	}
+	var places [64]Place
+	for to := len(all); to > 0; {
+		from := max(0, to-len(places))
+		part := places[:to-from]
+		f.cfg.Local.Where(r.Namespace, all[from:to], r.BlockBytes, part)
+		if slices.ContainsFunc(part, func(p Place) bool { return p != Ready }) {
+			return
+		}
+		to = from
+	}
+	f.cfg.Outcomes.Complete(r.Identity)
 }
 
 // FetchHint brings all blocks that the hint of r's request names, in its order. r.Hashes
@@ -174,6 +198,9 @@ func (f *Fetcher) Deliver(ctx context.Context, r *Request, dst Destination, stat
 		return Result{}, nil
 	}
 	res, err := f.fetch(ctx, r, status, true)
+	if err == nil {
+		f.complete(r)
+	}
 	var l peer.Lease
 	f.cfg.Local.Lease(r.Namespace, r.Hashes, 1<<62, &l)
 	n := len(l.Blocks)

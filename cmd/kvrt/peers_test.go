@@ -57,21 +57,31 @@ func startPeer(t *testing.T, name, text string) (c *server.Client, stop func()) 
 	return c, stop
 }
 
-// TestPeers: a block goes from one daemon to another because a hint says so, and what
-// does not come has an outcome too.
-func TestPeers(t *testing.T) {
+// source is what hints call the first of startPeers.
+const source = "tcp://127.0.0.1:23280"
+
+// startPeers runs two daemons over a socket, of which the first lets the second read what
+// may says.
+func startPeers(t *testing.T, may string) (from, to *server.Client, stopFrom func()) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "kvrt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	const source = "tcp://127.0.0.1:23280"
 	socket := filepath.Join(dir, "p")
 	text := func(name, peers string) string {
 		return fmt.Sprintf("listen: {socket: %s, admin: '127.0.0.1:0'}\ncompile: {cache: 'off'}\nstore: {capacity: 4MiB, block_bytes: [64KiB]}\npeers: %s\n", filepath.Join(dir, name), peers)
 	}
-	from, stopFrom := startPeer(t, "from", text("from", fmt.Sprintf("{socket: %s, allow: [{uid: %d, all: true}]}", socket, os.Geteuid())))
-	to, _ := startPeer(t, "to", text("to", fmt.Sprintf("{sockets: [{source: '%s', path: %s}]}", source, socket)))
+	from, stopFrom = startPeer(t, "from", text("from", fmt.Sprintf("{socket: %s, allow: [{uid: %d, %s}]}", socket, os.Geteuid(), may)))
+	to, _ = startPeer(t, "to", text("to", fmt.Sprintf("{sockets: [{source: '%s', path: %s}]}", source, socket)))
+	return from, to, stopFrom
+}
+
+// TestPeers: a block goes from one daemon to another because a hint says so, and what
+// does not come has an outcome too.
+func TestPeers(t *testing.T) {
+	from, to, stopFrom := startPeers(t, "all: true")
 	block := func(h uint64) []byte { return bytes.Repeat([]byte{byte(h), 1, 2, 3}, 10_000) }
 	for h := uint64(1); h <= 3; h++ {
 		if stored, err := from.PutBlock(t.Context(), "a", "m", h, block(h)); !stored || err != nil {

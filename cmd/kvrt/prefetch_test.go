@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,18 +17,7 @@ import (
 // one to the other before anybody asks for them, of the request's tenant and no other, and a
 // kv.evict lets go of them when its request has ended.
 func TestPrefetchAndEvict(t *testing.T) {
-	dir, err := os.MkdirTemp("", "kvrt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	const source = "tcp://127.0.0.1:23280"
-	socket := filepath.Join(dir, "p")
-	text := func(name, peers string) string {
-		return fmt.Sprintf("listen: {socket: %s, admin: '127.0.0.1:0'}\ncompile: {cache: 'off'}\nstore: {capacity: 4MiB, block_bytes: [64KiB]}\npeers: %s\n", filepath.Join(dir, name), peers)
-	}
-	from, _ := startPeer(t, "from", text("from", fmt.Sprintf("{socket: %s, allow: [{uid: %d, namespaces: [{tenant: a, namespace: m}]}]}", socket, os.Geteuid())))
-	to, _ := startPeer(t, "to", text("to", fmt.Sprintf("{sockets: [{source: '%s', path: %s}]}", source, socket)))
+	from, to, _ := startPeers(t, "namespaces: [{tenant: a, namespace: m}]")
 	block := func(h uint64) []byte { return bytes.Repeat([]byte{byte(h), 1, 2, 3}, 10_000) }
 	for h := uint64(1); h <= 4; h++ {
 		for _, tenant := range []string{"a", "b"} {
@@ -56,6 +43,7 @@ func TestPrefetchAndEvict(t *testing.T) {
 	}
 	ended := func(id hint.Identity) (out []outcome.Outcome) {
 		t.Helper()
+		var err error
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if out, err = to.Outcomes(t.Context(), server.OutcomesQuery{Identity: id}); err != nil || len(out) == 1 && out[0].State != outcome.Open {
 				return out

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math/bits"
+	"runtime"
 	"time"
 
 	"github.com/kvrt/kvrt/abi"
@@ -170,4 +171,42 @@ func (g *GuestStats) merge(s *slotStats) {
 		g.Dropped[i] += s.dropped[i]
 	}
 	g.Durations.merge(&s.durations)
+}
+
+// stats merges the counters of all slots. A slot is taken for the moment of reading;
+// of one that stays busy, what was read last counts.
+func (p *pool) stats(g *GuestStats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		s := &p.slots[i]
+		for try := 0; try < 100; try++ {
+			state := s.state.Load()
+			if state == slotClosed {
+				p.last[i], p.memory[i] = s.stats, 0
+				break
+			}
+			if state == slotVacant {
+				p.memory[i] = 0
+				break
+			}
+			if state == slotFree && s.state.CompareAndSwap(slotFree, slotBusy) {
+				p.last[i], p.memory[i] = s.stats, uint64(len(s.inst.wasm.Memory()))
+				p.release(s)
+				break
+			}
+			runtime.Gosched()
+		}
+		if s.state.Load() == slotVacant {
+			g.Vacant++
+		}
+		g.merge(&p.last[i])
+		g.MemoryBytes += p.memory[i]
+	}
+	g.Stuck, g.Stalls = int(p.stuck.Load()), p.stalls.Load()
+	g.ReservedBytes = p.guest.reserved
+	g.Instances, g.Idle = len(p.slots), p.idleStats
+	g.Unavailable, g.Crowded, g.Heavy = p.unavailable.Load(), p.crowded.Load(), p.heavy.Load()
+	g.QuarantineLeft = p.quarantine.left(p.guest.runtime)
+	g.Quarantined, g.Quarantines = g.QuarantineLeft > 0, p.quarantine.count.Load()
 }

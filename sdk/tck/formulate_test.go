@@ -43,7 +43,7 @@ func TestPolicyCases(t *testing.T) {
 		{"kv-fetch", `"context":` + alone + `,"envelope":null`, 0, []string{"a context, and the guest is no policy"}},
 		{"evict-on-final", `"payload":{}`, 0, []string{"an envelope, and the guest is no handler"}},
 	} {
-		runner, err := kit().NewRunner(embedded(t, c.guest))
+		runner, err := (&tck.Kit{Engine: compiled(t)}).NewRunner(embedded(t, c.guest))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,10 @@ func TestBuiltIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			figures := func(interpreter bool, cases fs.FS) string {
-				k := &tck.Kit{Engine: wazero.New(wazero.Config{Interpreter: interpreter})}
+				k := &tck.Kit{Engine: compiled(t)}
+				if interpreter {
+					k.Engine = wazero.New(wazero.Config{Interpreter: true})
+				}
 				r, err := k.Verify(context.Background(), embedded(t, name), cases)
 				if err != nil || !r.OK() || (r.Cases.Runs == 0) != (cases == nil) {
 					t.Fatalf("%v, %v, %+v", err, r.Problems, r.Cases)

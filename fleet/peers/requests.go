@@ -10,17 +10,29 @@ const fetchType = "kv.fetch"
 
 // Dispatched hears of the results of an envelope: each accepted kv.fetch has an outcome
 // from here on. A refusal for a conflicting source fails the hint before it, as the
-// hint store does.
+// hint store does. A hint may have ended in between, for who asks or ends requests on
+// other connections does not wait for this.
 func (x *Exchange) Dispatched(id hint.Identity, messageID []byte, results []hint.Result) {
+	accepted := false
 	for i := range results {
 		r := &results[i]
 		switch {
 		case string(r.ActionType) != fetchType:
 		case r.Status == abi.StatusAccepted:
 			x.Outcomes.Accept(id, messageID, uint32(r.Index), x.cfg.Hints.Status(id).Hashes)
+			accepted = true
 		case r.Reason == abi.ReasonConflictingSource:
 			x.Outcomes.Fail(id, abi.ReasonConflictingSource)
 		}
+	}
+	if !accepted {
+		return
+	}
+	switch st := x.cfg.Hints.Status(id); st.State {
+	case abi.FetchStateFailed:
+		x.Outcomes.Fail(id, st.Cause)
+	case abi.FetchStateFinished, abi.FetchStateNone:
+		x.Outcomes.Discard(id)
 	}
 }
 

@@ -44,6 +44,29 @@ func TestDispatched(t *testing.T) {
 	}
 }
 
+// TestEndedMeanwhile: a hint that ends between its acceptance and the telling of it.
+func TestEndedMeanwhile(t *testing.T) {
+	n := newNode(t, peers.Config{})
+	for name, c := range map[string]struct {
+		end    func(hint.Identity)
+		state  outcome.State
+		reason abi.Reason
+	}{
+		"finished": {func(id hint.Identity) { n.hints.Finish(id, false) }, outcome.Discarded, abi.ReasonNone},
+		"failed":   {func(id hint.Identity) { n.hints.Fail(id, abi.ReasonUnavailable) }, outcome.Failed, abi.ReasonUnavailable},
+		"live":     {func(hint.Identity) {}, outcome.Open, abi.ReasonNone},
+	} {
+		id := hint.Identity{RequestID: name}
+		n.submit(t, id, "tcp://127.0.0.1:1", []uint64{1})
+		n.Outcomes.Discard(id) // that of submit
+		c.end(id)
+		n.Dispatched(id, []byte("m"), []hint.Result{{ActionType: []byte("kv.fetch"), Status: abi.StatusAccepted}})
+		if out := n.Outcomes.Query(outcome.Filter{Identity: &id}, 1); out[0].MessageID != "m" || out[0].State != c.state || out[0].Reason != c.reason {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+}
+
 // TestDispatchedAllocatesNothing: once the ledger's places have been used, hints are free.
 func TestDispatchedAllocatesNothing(t *testing.T) {
 	n := newNode(t, peers.Config{Outcomes: outcome.Config{Size: 16}})

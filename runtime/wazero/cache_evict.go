@@ -2,6 +2,8 @@ package wazero
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kvrt/kvrt/runtime"
 )
 
 // tempAge is when what a killed process left behind is removed.
@@ -59,6 +63,41 @@ func (s *store) touch(key string) {
 	index, _ := s.paths(key)
 	now := time.Now()
 	_ = os.Chtimes(index, now, now) // at worst it is removed too early
+}
+
+// noRoom is how an error ends that a full disk causes, also one that a child tells.
+var noRoom = regexp.MustCompile(`: (no space left on device|disk quota exceeded)$`)
+
+func full(err error) bool {
+	refused := (*runtime.LoadError)(nil) // names of the module's stand in it
+	return err != nil && !errors.As(err, &refused) && noRoom.MatchString(err.Error())
+}
+
+// withRoom does something, and again where it finds no room on the disk: after half of the
+// cache has made room, and then all of it. So a disk that is smaller than the cache may be
+// costs compilations, and no guest is refused for what others left.
+func (s *store) withRoom(do func() error) error {
+	err := do()
+	if !full(err) {
+		return err
+	}
+	for _, most := range [...]int64{s.bytes() / 2, 0} {
+		s.evict(most, "")
+		if err = do(); !full(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("the cache %s has no room, with nothing else in it: give it a larger disk: %w", s.root, err)
+}
+
+// bytes is what all entries come to.
+func (s *store) bytes() (n int64) {
+	s.files(func(_ string, info fs.FileInfo) {
+		if info.Mode().IsRegular() && ownName.MatchString(info.Name()) {
+			n += info.Size()
+		}
+	})
+	return n
 }
 
 // kept is what the cache has of one key, perhaps half of it.

@@ -164,6 +164,11 @@ func (c *Compiler) compile(ctx context.Context, wasm []byte, o options, spec *ru
 		return err
 	}
 	defer leave()
+	return s.withRoom(func() error { return c.provide(ctx, s, key, wasm, o, task, load) })
+}
+
+// provide is compile for one who has entered the key.
+func (c *Compiler) provide(ctx context.Context, s *store, key string, wasm []byte, o options, task []byte, load func(dir string) error) error {
 	e := s.get(key)
 	defer func() {
 		if e != nil {
@@ -257,7 +262,8 @@ func (c *Compiler) open(ctx context.Context) (s *store, err error) {
 	if c.Program == "" {
 		return nil, errors.New("a Compiler needs a Program")
 	}
-	s = &store{}
+	made := &store{}
+	s = made
 	if c.Dir == "" {
 		s.passing = true
 		s.root, err = os.MkdirTemp("", "kvrt-"+tempPrefix)
@@ -269,7 +275,7 @@ func (c *Compiler) open(ctx context.Context) (s *store, err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.close()
+			made.close()
 		}
 	}()
 	c.mu.Lock()
@@ -277,12 +283,15 @@ func (c *Compiler) open(ctx context.Context) (s *store, err error) {
 	if c.target == nil {
 		s.sweep()
 		s.evict(c.size(), "")
-		tmp, err := s.temp()
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(tmp)
-		if c.target, err = probe(context.WithoutCancel(ctx), tmp); err != nil {
+		if err := s.withRoom(func() error {
+			tmp, err := s.temp()
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(tmp)
+			c.target, err = probe(context.WithoutCancel(ctx), tmp)
+			return err
+		}); err != nil {
 			return nil, fmt.Errorf("try %s as compilation cache: %w", s.root, err)
 		}
 		if c.target == nil {

@@ -23,6 +23,10 @@ KV_INLINE kv_answer kv_prefetch(kv_str source, kv_hashes hashes)
 KV_INLINE kv_answer kv_fetch_discard(void) { return kvrt_fetch_discard(); }
 KV_INLINE kv_answer kv_fetch_finish(bool aborted) { return kvrt_fetch_finish(aborted); }
 
+// kv_fetch_status tells how the hint of this call's request stood before the call. A
+// negative result is an answer that says why that is not known.
+KV_INLINE int64_t kv_fetch_status(kvrt_fetch_status_t *status) { return kvrt_fetch_status(status, sizeof *status); }
+
 // The block store (capability kvrt_store) knows the blocks of the request's namespace.
 // kv_request_blocks is how many blocks this call's request has, as its engine described
 // them, and kv_request_hashes writes their hashes to room for that many; a negative result
@@ -48,6 +52,18 @@ KV_INLINE kv_answer kv_evict(kv_hashes hashes)
 KV_INLINE kv_answer kv_evict_after(kv_hashes hashes)
 {
     int64_t n = kvrt_store_evict_after(hashes.ptr, hashes.len);
+    return n < 0 ? n : 0;
+}
+
+// kv_store_residency writes for each block whether the block store has it, as
+// KVRT_RESIDENCY_..., to room for that many bytes, and returns how many blocks that are, or
+// an answer that says why not. kv_retain has the block store keep blocks: the claims name
+// runs of the hashes, or without a list of the request's tokens. A scope that is absent
+// is the request.
+KV_INLINE int64_t kv_store_residency(kv_hashes hashes, uint8_t *room, uint32_t blocks) { return kvrt_store_residency(hashes.ptr, hashes.len, room, blocks); }
+KV_INLINE kv_answer kv_retain(kv_hashes hashes, const kvrt_store_claim_t *claims, uint32_t count, kv_str scope)
+{
+    int64_t n = kvrt_store_retain(hashes.ptr, hashes.len, claims, count * (uint32_t)sizeof *claims, scope.ptr, scope.len);
     return n < 0 ? n : 0;
 }
 

@@ -347,6 +347,29 @@ static void device(void)
     stub.device_answer = 0;
 }
 
+static void claims_and_status(void)
+{
+    const uint64_t hashes[] = {7, 8};
+    const kvrt_store_claim_t claims[] = {{.to = 1, .priority = 50, .ttl_ms = 1000}, {.from = 1, .to = UINT32_MAX}};
+    uint8_t where[2] = {9, 9};
+    kvrt_fetch_status_t status;
+    stub.effects[0] = 0;
+    CHECK(kv_retain((kv_hashes){hashes, 2}, claims, 2, KV_LIT("s")) == 0);
+    CHECK(stub.claims_len == sizeof claims && memcmp(stub.claims, claims, sizeof claims) == 0);
+    CHECK_TEXT(stub.scope, "s");
+    CHECK(kv_retain((kv_hashes){hashes, 1}, claims, 1, (kv_str){0}) == 0 && stub.claims_len == sizeof claims[0]);
+    CHECK_TEXT(stub.scope, "");
+    CHECK_TEXT(stub.effects, "{\"function\":\"kvrt_store.retain\",\"hashes\":[7,8]}\n{\"function\":\"kvrt_store.retain\",\"hashes\":[7]}\n");
+    CHECK(kv_store_residency((kv_hashes){hashes, 2}, where, 1) == 2 && where[0] == 9);
+    CHECK(kv_store_residency((kv_hashes){hashes, 2}, where, 2) == 2 && where[1] == KVRT_RESIDENCY_ABSENT);
+    stub.status = (kvrt_fetch_status_t){.state = KVRT_FETCH_STATE_LIVE, .hashes = 3};
+    CHECK(kv_fetch_status(&status) == sizeof status && status.state == KVRT_FETCH_STATE_LIVE && status.hashes == 3);
+    stub.store_answer = -KVRT_REASON_UNAVAILABLE;
+    CHECK(kv_retain((kv_hashes){hashes, 2}, claims, 2, (kv_str){0}) == -KVRT_REASON_UNAVAILABLE);
+    CHECK(kv_store_residency((kv_hashes){hashes, 2}, where, 2) == -KVRT_REASON_UNAVAILABLE);
+    stub.store_answer = 0;
+}
+
 static void init(void)
 {
     CHECK(stub_init(0).status == KVRT_STATUS_ACCEPTED);
@@ -388,5 +411,6 @@ int main(void)
     lists();
     sessions();
     device();
+    claims_and_status();
     return stub_done();
 }

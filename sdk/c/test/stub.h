@@ -61,6 +61,9 @@ static struct {
     int64_t store_answer, device_answer; // of all functions
     const uint64_t *request;             // the blocks of the request; NULL: nobody described it
     uint32_t request_blocks;
+    kvrt_fetch_status_t status; // of the request's hint
+    char claims[512], scope[64]; // of the last kvrt_store_retain
+    uint32_t claims_len;
     int64_t now;
 } stub;
 
@@ -132,19 +135,37 @@ static int64_t stub_blocks(const char *function, int64_t refused, const uint64_t
 
 int64_t kvrt_store_evict(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_store.evict", stub.store_answer, hashes, n); }
 int64_t kvrt_store_evict_after(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_store.evict_after", stub.store_answer, hashes, n); }
+int64_t kvrt_store_retain(const uint64_t *hashes, uint32_t n, const void *claims, uint32_t claims_len, const void *scope, uint32_t scope_len)
+{
+    stub.claims_len = claims_len <= sizeof stub.claims ? claims_len : 0;
+    memcpy(stub.claims, claims, stub.claims_len);
+    snprintf(stub.scope, sizeof stub.scope, "%.*s", (int)scope_len, scope ? (const char *)scope : "");
+    return stub_blocks("kvrt_store.retain", stub.store_answer, hashes, n);
+}
 int64_t kvrt_gpu_prefetch(const uint64_t *hashes, uint32_t n) { return stub_blocks("kvrt_gpu.prefetch", stub.device_answer, hashes, n); }
 
-// kvrt_gpu_residency has no block on the device.
-int64_t kvrt_gpu_residency(const uint64_t *hashes, uint32_t n, void *buf, uint32_t cap)
+// stub_residency has no block anywhere.
+static int64_t stub_residency(int64_t refused, uint32_t n, void *buf, uint32_t cap)
 {
-    (void)hashes;
-    if (stub.device_answer != 0 || (n == 0 && !stub.request))
-        return stub.device_answer != 0 ? stub.device_answer : -KVRT_REASON_NOT_FOUND;
+    if (refused != 0 || (n == 0 && !stub.request))
+        return refused != 0 ? refused : -KVRT_REASON_NOT_FOUND;
     if (n == 0)
         n = stub.request_blocks;
     if (cap >= n && n > 0)
         memset(buf, KVRT_RESIDENCY_ABSENT, n);
     return n;
+}
+
+int64_t kvrt_gpu_residency(const uint64_t *hashes, uint32_t n, void *buf, uint32_t cap)
+{
+    (void)hashes;
+    return stub_residency(stub.device_answer, n, buf, cap);
+}
+
+int64_t kvrt_store_residency(const uint64_t *hashes, uint32_t n, void *buf, uint32_t cap)
+{
+    (void)hashes;
+    return stub_residency(stub.store_answer, n, buf, cap);
 }
 
 int64_t kvrt_gpu_info(void *buf, uint32_t cap)
@@ -164,6 +185,13 @@ int64_t kvrt_store_request(void *buf, uint32_t cap)
     if (cap >= 8 * stub.request_blocks && stub.request_blocks > 0)
         memcpy(buf, stub.request, 8 * stub.request_blocks);
     return 8 * (int64_t)stub.request_blocks;
+}
+
+int64_t kvrt_fetch_status(void *buf, uint32_t cap)
+{
+    if (cap >= sizeof stub.status)
+        memcpy(buf, &stub.status, sizeof stub.status);
+    return sizeof stub.status;
 }
 
 int32_t kvrt_fetch_discard(void) { return 0; }

@@ -66,9 +66,9 @@ func InStore(hashes []uint64, room []abi.Residency) (blocks int, why abi.Reason)
 	return int(max(n, 0)), reason(n)
 }
 
-// Evict evicts blocks of the request's namespace from the host's block store, when the
-// action is accepted (capability kvrt_store). No hashes stand for the blocks of the
-// request.
+// Evict evicts blocks of the request's namespace from the host's block store and its
+// device, when the action is accepted (capability kvrt_store). No hashes stand for the
+// blocks of the request.
 func Evict(hashes []uint64) Answer { return accepted(host.Evict(hashes)) }
 
 // EvictAfter evicts as [Evict] does, when the request of the action has ended.

@@ -105,8 +105,9 @@ export function inStore(hashes: Hashes, room: StaticArray<u8>): i64 {
 }
 
 /**
- * Evicts blocks of the request's namespace from the host's block store, when the action is
- * accepted (capability kvrt_store). An empty list stands for the blocks of the request.
+ * Evicts blocks of the request's namespace from the host's block store and its device, when
+ * the action is accepted (capability kvrt_store). An empty list stands for the blocks of
+ * the request.
  */
 export function evict(hashes: Hashes): Answer { return accepted(abi.kvrt_store_evict(hashes.at, hashes.length)); }
 

@@ -45,7 +45,8 @@ The daemon keeps the latest 16,384. It needs peers in its configuration.
 
 --follow goes on until it is interrupted, or has shown --count outcomes, and shows each
 hint or prefetch as it ends. --timeout, when it is given, bounds the whole of that: code
-5. -o json writes JSON lines.
+5. When the daemon ends it ends with code 3, and a new daemon knows of no earlier hint.
+-o json writes JSON lines.
 
 --engine, --dp-rank, --leg and --attempt, when one of them is given, must be those of the
 submit: legs and attempts of one request id have hints of their own. Without them it is

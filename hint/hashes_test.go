@@ -1,3 +1,5 @@
+//go:build unix
+
 package hint
 
 import (
@@ -5,6 +7,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/kvrt/kvrt/internal/guarded"
 )
 
 // TestHashes holds mpHashes and its parts against one element after the other, for lists of every
@@ -12,6 +16,7 @@ import (
 // it is given may be touched, and what it leaves must be a whole number of elements.
 func TestHashes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
+	memory, room := guarded.Memory(t, 4096), guarded.Memory(t, 4096)
 	for n := range 60 {
 		for other := range n + 1 {
 			var src []byte
@@ -29,7 +34,12 @@ func TestHashes(t *testing.T) {
 				want = binary.LittleEndian.AppendUint64(want, v)
 			}
 			for _, read := range []func(dst, src []byte) (_, _ []byte){mpHashes, mpWide, mpEights} {
-				checkHashes(t, read, n, other, src, want)
+				for text := range guarded.Ends(memory, src) {
+					checkHashes(t, read, n, other, text, want)
+					for dst := range guarded.Ends(room, make([]byte, 8*n)) {
+						read(dst, text)
+					}
+				}
 			}
 		}
 	}
@@ -39,7 +49,7 @@ func checkHashes(t *testing.T, read func(dst, src []byte) (_, _ []byte), n, othe
 	t.Helper()
 	room := bytes.Repeat([]byte{0xa5}, 16+8*n)
 	dst := room[8 : 8+8*n : 8+8*n]
-	left, rest := read(dst, src[:len(src):len(src)])
+	left, rest := read(dst, src)
 	done := n - len(left)/8
 	switch {
 	case len(rest) != 9*(n-done) || len(left)%8 != 0:

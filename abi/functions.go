@@ -60,7 +60,7 @@ func functions() []Function {
 			Doc: "Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; " +
 				"with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order."},
 		{Module: "kvrt_session", Name: "exclusive", Params: p("session", "session_len", "worker", "dp_rank", "buf", "cap"), Result: I64, Fuel: 2000, PerB: 8,
-			Doc: "Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage."},
+			Doc: "Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. Sessions and branches beside the paths cost 4 of fuel each from the 257th on."},
 		{Module: "kvrt_session", Name: "node", Params: p("+hash", "buf", "cap"), Result: I64, Fuel: 150, PerB: 8,
 			Doc: "Writes a BlockNode. Returns its length, or index_off, or not_found."},
 		{Module: "kvrt_worker", Name: "get", Params: p("worker", "dp_rank", "buf", "cap"), Result: I64, Fuel: 200, PerB: 8,

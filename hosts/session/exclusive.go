@@ -11,7 +11,7 @@ const exclusiveSteps = 1 << 13
 // The answer is of a moment: of a session whose frontier moves up while it is looked
 // for, blocks may be missed. When there is too much to look at, blocks are left out.
 func (x *Index) Exclusive(out *Paths, q Query) error {
-	out.n, out.blocks = 0, 0
+	out.n, out.blocks, out.looked = 0, 0, 0
 	s, err := x.find(q.Session, q.Tenant)
 	if err != nil {
 		return err
@@ -24,6 +24,7 @@ func (x *Index) Exclusive(out *Paths, q Query) error {
 			}
 		}
 	}
+	out.looked = exclusiveSteps - look.steps + look.passed
 	return nil
 }
 
@@ -32,6 +33,7 @@ type look struct {
 	session *session
 	query   *Query
 	steps   int
+	passed  int // branches that needed no look into them
 	// Where the paths that were walked already came into each segment.
 	seen [256]position
 	n    int
@@ -78,7 +80,11 @@ func (l *look) lowest(at position, except *segment) (low int, shared bool) {
 		}
 	}
 	for k := at.seg.kids.Load(); k != nil; k = k.next.Load() {
-		if k == except || int(k.above) <= low || !l.below(k) {
+		if k == except || int(k.above) <= low {
+			l.passed++
+			continue
+		}
+		if !l.below(k) {
 			continue
 		}
 		if k.above >= at.off {

@@ -143,6 +143,13 @@ func (h *Host) exclusive(c *runtime.Call, mem []byte, stack []uint64) {
 	}
 }
 
+// What exclusive comes by is not copied, and is charged like 32 bytes: a fleet whose
+// sessions share a prefix has as many branches there as sessions. Its price covers some.
+const (
+	freeLooks = 256
+	lookBytes = 32
+)
+
 // answer asks the index and writes a Lineage. What was found may be pruned before it is
 // written, since nothing is locked; then it is asked again.
 func answer(c *runtime.Call, x *Index, buf []byte, q Query, exclusive bool) uint64 {
@@ -157,6 +164,9 @@ func answer(c *runtime.Call, x *Index, buf []byte, q Query, exclusive bool) uint
 		}
 		if err != nil {
 			return refusal(c, err)
+		}
+		if exclusive && paths.looked > freeLooks && !c.ChargeCopy(lookBytes*uint64(paths.looked-freeLooks)) {
+			return refuse(c, abi.ReasonLimitExceeded, "no fuel is left to look through the branches of the session's paths")
 		}
 		n := abi.SizeLineage + paths.n*abi.SizePath + 8*paths.blocks
 		if len(buf) < n {

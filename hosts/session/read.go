@@ -115,6 +115,7 @@ type Paths struct {
 	list   [MaxFrontiers]path
 	n      int
 	blocks int
+	looked int // of Exclusive: frontiers, segments and branches that it came by
 }
 
 type path struct {

@@ -370,7 +370,7 @@ export declare function kvrt_session_frontiers(session: usize, session_len: u32,
 @external("kvrt_session", "lineage")
 export declare function kvrt_session_lineage(session: usize, session_len: u32, worker: usize, dp_rank: u32, anchor: i64, flags: u32, buf: usize, cap: u32): i64;
 
-// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage.
+// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. Sessions and branches beside the paths cost 4 of fuel each from the 257th on.
 // @ts-ignore: decorator
 @external("kvrt_session", "exclusive")
 export declare function kvrt_session_exclusive(session: usize, session_len: u32, worker: usize, dp_rank: u32, buf: usize, cap: u32): i64;

@@ -578,7 +578,7 @@ int64_t kvrt_session_frontiers(const void *session, uint32_t session_len, void *
 KVRT_IMPORT("kvrt_session", "lineage")
 int64_t kvrt_session_lineage(const void *session, uint32_t session_len, const kvrt_node_t *worker, uint32_t dp_rank, int64_t anchor, uint32_t flags, void *buf, uint32_t cap);
 
-/* Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. */
+/* Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. Sessions and branches beside the paths cost 4 of fuel each from the 257th on. */
 KVRT_IMPORT("kvrt_session", "exclusive")
 int64_t kvrt_session_exclusive(const void *session, uint32_t session_len, const kvrt_node_t *worker, uint32_t dp_rank, void *buf, uint32_t cap);
 

@@ -857,7 +857,7 @@ pub mod session {
         /// Writes a Lineage: the session's paths on a worker, each from the root to a frontier. worker: a Node, its text an offset in memory. dp_rank -1: the worker has none. flags: LineageFlag bits; with an anchor each path begins at it, and paths without it are left out. No paths are no error. Returns its length, or index_off, unknown_anchor or unknown_session, which is told apart in this order.
         #[link_name = "lineage"]
         pub fn lineage(session: *const u8, session_len: u32, worker: *const super::Node, dp_rank: u32, anchor: i64, flags: u32, buf: *mut u8, cap: u32) -> i64;
-        /// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage.
+        /// Writes a Lineage of the blocks on a worker that no other session's path there has: each block in one path, parents first. Arguments and results as for lineage. Sessions and branches beside the paths cost 4 of fuel each from the 257th on.
         #[link_name = "exclusive"]
         pub fn exclusive(session: *const u8, session_len: u32, worker: *const super::Node, dp_rank: u32, buf: *mut u8, cap: u32) -> i64;
         /// Writes a BlockNode. Returns its length, or index_off, or not_found.

@@ -36,8 +36,10 @@ func TestHashes(t *testing.T) {
 			for _, read := range []func(dst, src []byte) (_, _ []byte){mpHashes, mpWide, mpEights} {
 				for text := range guarded.Ends(memory, src) {
 					checkHashes(t, read, n, other, text, want)
-					for dst := range guarded.Ends(room, make([]byte, 8*n)) {
-						read(dst, text)
+					for _, elements := range []int{n / 2, n + 8} { // either may end first
+						for dst := range guarded.Ends(room, make([]byte, 8*elements)) {
+							read(dst, text)
+						}
 					}
 				}
 			}

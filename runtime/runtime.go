@@ -372,6 +372,11 @@ func (r *Runtime) Close(ctx context.Context) error {
 		}
 	}
 	for _, g := range r.retired {
+		select { // first by itself: ctx may be done as well by now
+		case <-g.closed:
+			continue
+		default:
+		}
 		select {
 		case <-g.closed:
 		case <-ctx.Done():

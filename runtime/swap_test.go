@@ -21,6 +21,17 @@ import (
 //go:embed testdata/broken.wasm
 var broken []byte
 
+// TestCloseLate: a runtime without calls in flight is closed also when there is no time left.
+func TestCloseLate(t *testing.T) {
+	late, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 16 {
+		if err := newRuntime(t, runtime.Config{Hosts: []runtime.HostModule{&effects{}}}, scriptedGuest(t, '0')).Close(late); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const brokenManifest = `{"name":"broken","version":"1.0.0","abi":1,"roles":["handler"],"action_types":[{"type":"demo.broken"}]}`

@@ -74,7 +74,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": cmdExits, "lines": cmdLines, "same": cmdSame, "serve": cmdServe, "stop": cmdStop, "reloaded": cmdReloaded, "silent": cmdSilent, "big": cmdBig,
+			"exits": cmdExits, "lines": cmdLines, "same": cmdSame, "serve": cmdServe, "halt": cmdHalt, "reloaded": cmdReloaded, "silent": cmdSilent, "big": cmdBig,
 			"half": cmdHalf, "examples": cmdExamples, "beside": cmdBeside, "die": cmdDie, "metric": cmdMetric, "random": cmdRandom, "interrupt": cmdInterrupt,
 		},
 	})
@@ -214,9 +214,9 @@ func (d *running) waitFor(ts *testscript.TestScript, ready func(log string) bool
 	ts.Fatalf("the daemon takes too long:\n%s", ts.ReadFile(d.log))
 }
 
-// stop SIGNAL [SIGNAL]: the daemon must end with code 0 and leave no socket behind. A
+// halt SIGNAL [SIGNAL]: the daemon must end with code 0 and leave no socket behind. A
 // second signal, sent while it drains, must end it at once.
-func cmdStop(ts *testscript.TestScript, _ bool, args []string) {
+func cmdHalt(ts *testscript.TestScript, _ bool, args []string) {
 	d := daemonOf(ts)
 	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}
 	ts.Check(d.cmd.Process.Signal(signals[args[0]]))

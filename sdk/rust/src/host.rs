@@ -113,6 +113,16 @@ pub fn evict_after(hashes: &[u64]) -> Answer {
     accepted(unsafe { host::store::evict_after(hashes.as_ptr(), hashes.len() as u32) })
 }
 
+/// Has the host's block store keep blocks, when the action is accepted (capability
+/// kvrt_store): each claim names a run of `hashes` or, when that is empty, of the request's
+/// tokens. No scope: the request is whose claims these are.
+pub fn retain(hashes: &[u64], claims: &[crate::abi::StoreClaim], scope: Option<&str>) -> Answer {
+    let (at, len) = scope.map_or((core::ptr::null(), 0), |s| (s.as_ptr(), s.len()));
+    let (claims, size) = (claims.as_ptr() as *const u8, core::mem::size_of_val(claims));
+    // SAFETY: the runs are valid for the length of the call.
+    accepted(unsafe { host::store::retain(hashes.as_ptr(), hashes.len() as u32, claims, size as u32, at, len as u32) })
+}
+
 /// Brings blocks from the host's block store to the device (capability kvrt_gpu). An empty
 /// list stands for the blocks of the request.
 pub fn device_prefetch(hashes: &[u64]) -> Answer {

@@ -170,12 +170,17 @@ fn blocks_of_the_store() {
     assert!(matches!(kvrt::prefetch("tcp://h:1", &[5, 6]), Answer::Accept));
     assert!(matches!(kvrt::evict(&[5]), Answer::Accept));
     assert!(matches!(kvrt::evict_after(&[]), Answer::Accept));
+    let claim = StoreClaim { from: 0, to: u32::MAX, priority: 50, zero: 0, ttl_ms: 1 };
+    assert!(matches!(kvrt::retain(&[], &[claim], Some("s")), Answer::Accept));
+    assert!(matches!(kvrt::retain(&[5], &[claim, claim], None), Answer::Accept));
     let no = -(REASON_UNAVAILABLE as i32);
     let record = host::reset(host::Record { prefetch_answer: no, store_answer: no.into(), ..Default::default() });
     assert_eq!(record.prefetches, [("tcp://h:1".to_string(), vec![5, 6])]);
     assert_eq!(record.evicts, [("evict", vec![5]), ("evict_after", vec![7, 8])]);
+    assert_eq!(record.retains, [(vec![7, 8], vec![claim], Some("s".to_string())), (vec![5], vec![claim, claim], None)]);
     assert!(matches!(kvrt::prefetch("tcp://h:1", &[5]), Answer::Refused(REASON_UNAVAILABLE)));
     assert!(matches!(kvrt::evict(&[5]), Answer::Refused(REASON_UNAVAILABLE)));
+    assert!(matches!(kvrt::retain(&[5], &[claim], None), Answer::Refused(REASON_UNAVAILABLE)));
     assert_eq!(kvrt::request_hashes(&mut room), Err(REASON_UNAVAILABLE));
 }
 

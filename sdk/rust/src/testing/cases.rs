@@ -1,5 +1,5 @@
 //! Runs a guest's case files (policies/CASES.md) natively. What only a host can judge
-//! (actions that are no mapping, types of other guests) is
+//! (actions that are no mapping, types of other guests, effects) is
 //! left to the runner that has one. What is passed on is compared where an envelope
 //! is all the guest's, with protocol version 0.1 and message id m1.
 
@@ -7,7 +7,7 @@ use super::{handle, host, init, to_json, Outcome, Tree};
 use crate::{Handler, Text, Value};
 use std::path::Path;
 
-const REASONS: [&str; 8] = [
+const REASONS: [&str; 22] = [
     "",
     "unsupported_action_type",
     "unsupported_action_version",
@@ -16,6 +16,20 @@ const REASONS: [&str; 8] = [
     "source_not_allowed",
     "conflicting_source",
     "limit_exceeded",
+    "superseded",
+    "handler_error",
+    "handler_trap",
+    "handler_out_of_fuel",
+    "handler_unavailable",
+    "handler_timeout",
+    "request_finished",
+    "not_found",
+    "state_conflict",
+    "unavailable",
+    "index_off",
+    "unknown_session",
+    "unknown_anchor",
+    "stripped",
 ];
 
 /// Runs every case of the `.jsonl` files in a folder and returns how many there were.
@@ -58,7 +72,10 @@ fn case<T: Handler>(c: Value, action_type: &str, make: impl Fn(Value) -> Result<
     if !c.get("msgpack").is_absent() {
         return; // needs a decoder
     }
-    host::reset(host::Record::default());
+    let answers = c.get("host");
+    let code = |key| REASONS.iter().position(|r| answers.get(key).str() == Some(r)).unwrap_or(0) as i64;
+    let request = answers.get("request").is_array().then(|| answers.get("request").elems().filter_map(|h| h.u64()).collect());
+    host::reset(host::Record { request, store_answer: -code("store"), ..Default::default() });
     let params = c.get("params");
     let text = (!params.is_absent()).then(|| to_json(params));
     let guest = match init(text.as_deref(), make) {

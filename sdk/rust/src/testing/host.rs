@@ -1,6 +1,7 @@
 //! The host functions of a test: they record what they were asked, per thread.
 
 use super::fleet::{give, Fleet};
+use crate::abi::{StoreClaim, SIZE_STORE_CLAIM};
 use std::cell::RefCell;
 
 /// What the guest asked of the host.
@@ -20,6 +21,8 @@ pub struct Record {
     pub request: Option<Vec<u64>>,
     /// Blocks to evict, of kvrt_store: the function, and the hashes.
     pub evicts: Vec<(&'static str, Vec<u64>)>,
+    /// Claims on blocks, of kvrt_store.retain: the hashes, the claims, and the scope.
+    pub retains: Vec<(Vec<u64>, Vec<StoreClaim>, Option<String>)>,
     /// What kvrt_store answers: 0, or a negated reason.
     pub store_answer: i64,
     /// Blocks to bring to the device, of kvrt_gpu.prefetch.
@@ -113,8 +116,12 @@ unsafe fn blocks(r: &Record, hashes: *const u64, count: u32) -> Result<Vec<u64>,
     r.request.clone().ok_or(-i64::from(crate::abi::REASON_NOT_FOUND))
 }
 
+unsafe fn claims(at: *const u8, len: u32) -> Vec<StoreClaim> {
+    (0..len as usize / SIZE_STORE_CLAIM).map(|i| (at as *const StoreClaim).add(i).read_unaligned()).collect()
+}
+
 pub(crate) mod store {
-    use super::{blocks, RECORD};
+    use super::{blocks, claims, RECORD};
 
     pub unsafe fn request(buf: *mut u8, cap: u32) -> i64 {
         RECORD.with(|r| {
@@ -138,6 +145,21 @@ pub(crate) mod store {
 
     pub unsafe fn evict_after(hashes: *const u64, count: u32) -> i64 {
         note("evict_after", hashes, count)
+    }
+
+    pub unsafe fn retain(hashes: *const u64, count: u32, at: *const u8, at_len: u32, scope: *const u8, scope_len: u32) -> i64 {
+        let scope = (!scope.is_null()).then(|| super::text(scope, scope_len));
+        RECORD.with(|r| {
+            let mut r = r.borrow_mut();
+            match blocks(&r, hashes, count) {
+                _ if r.store_answer != 0 => r.store_answer,
+                Err(n) => n,
+                Ok(list) => {
+                    r.retains.push((list, claims(at, at_len), scope));
+                    0
+                }
+            }
+        })
     }
 
     unsafe fn note(function: &'static str, hashes: *const u64, count: u32) -> i64 {

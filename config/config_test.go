@@ -20,7 +20,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Guests: []Guest{
 			{Name: "kv-fetch", Module: "embedded:kv-fetch", Grants: []string{"kvrt_fetch", "kvrt_log"}},
-			{Name: "kv-retain", Module: "embedded:kv-retain", Grants: []string{"kvrt_log"}},
+			{Name: "kv-retain", Module: "embedded:kv-retain", Grants: []string{"kvrt_store", "kvrt_log"}},
 			{Name: "router-hint", Module: "embedded:router-hint", Grants: []string{"kvrt_log"}},
 			{Name: "kv-evict", Module: "embedded:kv-evict", Grants: []string{"kvrt_store", "kvrt_log"}},
 			{Name: "kv-prefetch", Module: "embedded:kv-prefetch", Grants: []string{"kvrt_fetch", "kvrt_gpu", "kvrt_log"}},

@@ -19,7 +19,7 @@ func Default() *Config {
 	return &Config{
 		Guests: []Guest{
 			embedded("kv-fetch", "kvrt_fetch", "kvrt_log"),
-			embedded("kv-retain", "kvrt_log"),
+			embedded("kv-retain", "kvrt_store", "kvrt_log"),
 			embedded("router-hint", "kvrt_log"),
 			embedded("kv-evict", "kvrt_store", "kvrt_log"),
 			embedded("kv-prefetch", "kvrt_fetch", "kvrt_gpu", "kvrt_log"),

@@ -22,7 +22,7 @@ module imports must be granted with --grant. What is loaded here lasts until the
 daemon stops or reloads its configuration.`,
 		Example: `  kvrt load mirror ./mirror.wasm
   kvrt load mirror ./mirror.wasm --grant kvrt_fetch,kvrt_log --memory 4MiB
-  kvrt load kv-retain embedded:kv-retain --grant kvrt_log --instances 4
+  kvrt load kv-retain embedded:kv-retain --grant kvrt_store,kvrt_log --instances 4
   kvrt load mirror ./mirror.wasm --parameters '{"ratio":0.1}' --fuel 1000000
   kvrt load mirror ./mirror.wasm --output-bytes 64KiB --host-calls 100 --log-lines 4
   kvrt load mirror ./mirror.wasm --sha256 "$(sha256sum < mirror.wasm | cut -d' ' -f1)"`,

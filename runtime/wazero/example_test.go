@@ -21,8 +21,8 @@ func guest(engine runtime.Engine) {
 		return
 	}
 	defer rt.Close(ctx)
-	wasm, _ := policies.Module("kv-retain")
-	if err := rt.Load(ctx, runtime.GuestSpec{Name: "kv-retain", Module: wasm, Grants: []string{"kvrt_log"}}); err != nil {
+	wasm, _ := policies.Module("router-hint")
+	if err := rt.Load(ctx, runtime.GuestSpec{Name: "router-hint", Module: wasm, Grants: []string{"kvrt_log"}}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -50,14 +50,14 @@ func Example() {
 	}
 	defer os.RemoveAll(folder)
 	guest(wazero.New(wazero.Config{Compiler: &wazero.Compiler{Program: self, Dir: filepath.Join(folder, "cache")}}))
-	// Output: kv-retain is loaded
+	// Output: router-hint is loaded
 }
 
 // Where main has no hook and no other program can be named, guests are interpreted:
 // nothing is compiled, so nothing can keep a compiler busy.
 func Example_interpreter() {
 	guest(wazero.New(wazero.Config{Interpreter: true}))
-	// Output: kv-retain is loaded
+	// Output: router-hint is loaded
 }
 
 // Or those whose digest the operator trusts are compiled in this process, and only the
@@ -74,7 +74,7 @@ func Example_trusted() {
 		trusted[info.SHA256] = true
 	}
 	guest(wazero.New(wazero.Config{Interpreter: true, Trusted: func(sha256 string) bool { return trusted[sha256] }}))
-	// Output: kv-retain is loaded
+	// Output: router-hint is loaded
 }
 
 // A child can also do a task of the program's own with a guest, under the same limits:

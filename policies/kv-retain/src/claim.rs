@@ -3,7 +3,7 @@
 use crate::order::{Order, Point, Rise};
 use crate::{Mode, Quoted, MAX_DIRECTIVES, MAX_IN_VAIN, MAX_SCOPE};
 use core::fmt;
-use kvrt::{is, Value};
+use kvrt::{abi::StoreClaim, is, Value};
 
 /// The highest priority.
 const MAX_PRIORITY: u64 = 100;
@@ -69,11 +69,13 @@ pub struct Claims<'a> {
     in_vain: usize, // directives of claims that were not sound
     order: Order, // of all directives taken in
     own: Order,   // of the claim that is judged
+    tokens: [StoreClaim; MAX_DIRECTIVES], // what they say of the request's own tokens
+    listed: usize,
 }
 
 impl<'a> Claims<'a> {
     pub fn new(mode: Mode) -> Claims<'a> {
-        Claims { mode, scope: None, directives: 0, in_vain: 0, order: Order::new(), own: Order::new() }
+        Claims { mode, scope: None, directives: 0, in_vain: 0, order: Order::new(), own: Order::new(), tokens: [NOTHING; MAX_DIRECTIVES], listed: 0 }
     }
 
     /// Judges one claim and takes it in when it is sound.
@@ -97,17 +99,32 @@ impl<'a> Claims<'a> {
             return Err(Fault::InVain);
         }
         self.in_vain += keep; // until they turn out to be sound
-        self.judge(list, keep, scope.str())?;
+        let listed = self.listed;
+        if let Err(fault) = self.judge(list, keep, scope.str()) {
+            self.listed = listed;
+            return Err(fault);
+        }
         self.in_vain -= keep;
         self.scope = Some(scope.str());
         self.directives += keep;
         Ok(if keep < list.len() { Verdict::Cut(keep) } else { Verdict::Whole })
     }
 
+    /// What the sound claims say of the request's own tokens. A block at the edge of two
+    /// claims has tokens of both, so each action speaks for those before it too.
+    pub fn tokens(&self) -> &[StoreClaim] {
+        self.tokens.get(..self.listed).unwrap_or(&[])
+    }
+
     fn judge(&mut self, list: Value<'a>, keep: usize, scope: Option<&'a str>) -> Result<(), Fault<'a>> {
         self.own.clear();
         for directive in list.elems().take(keep) {
-            self.own.add(read(directive)?);
+            let (point, tokens) = read(directive)?;
+            self.own.add(point);
+            if let (Some(tokens), Some(to)) = (tokens, self.tokens.get_mut(self.listed)) {
+                *to = tokens;
+                self.listed += 1;
+            }
         }
         if let Some(rise) = self.own.rise() {
             return Err(Fault::Rises(rise));
@@ -125,19 +142,23 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Reads one directive.
-fn read(directive: Value) -> Result<Point, Fault> {
+/// What a list is filled with before: zeros take the least fuel.
+const NOTHING: StoreClaim = StoreClaim { from: 0, to: 0, priority: 0, zero: 0, ttl_ms: 0 };
+
+/// Reads one directive: where it begins, and what it says of the request's own tokens, if
+/// it does and there can be such tokens.
+fn read(directive: Value) -> Result<(Point, Option<StoreClaim>), Fault> {
     if !directive.is_map() {
         return Err(Fault::Directive);
     }
     let (mut priority, mut start, mut end) = (Field::Absent, Field::Absent, Field::Absent);
-    let (mut duration, mut covers_output) = (true, Some(false));
+    let (mut duration, mut covers_output) = (Some(0), Some(false));
     for (key, val) in directive.entries() {
         match key.str() {
             Some(key) if is(key, "start") => start = integer(val),
             Some(key) if is(key, "end") => end = integer(val),
             Some(key) if is(key, "priority") => priority = integer(val),
-            Some(key) if is(key, "duration") => duration = val.is_null() || is_duration(val),
+            Some(key) if is(key, "duration") => duration = if val.is_null() { Some(0) } else { milliseconds(val) },
             Some(key) if is(key, "covers_output") => covers_output = val.bool(),
             _ => return Err(Fault::Unknown(directive)),
         }
@@ -152,17 +173,21 @@ fn read(directive: Value) -> Result<Point, Fault> {
         Field::Absent => 0,
         _ => return Err(Fault::Start),
     };
-    match end {
-        Field::Integer(e) if e > first => {}
-        Field::Absent | Field::Null => {}
+    let to = match end {
+        Field::Integer(e) if e > first => e.min(u32::MAX.into()) as u32,
+        Field::Absent | Field::Null => u32::MAX,
         _ => return Err(Fault::End),
-    }
-    if !duration {
-        return Err(Fault::Duration);
-    }
+    };
+    let ttl_ms = match duration {
+        Some(ms) => ms,
+        None => return Err(Fault::Duration),
+    };
     match covers_output {
-        Some(false) => Ok(Point::at(first, priority)),
-        Some(true) if matches!((start, end), (Field::Absent, Field::Absent)) => Ok(Point::tail(priority)),
+        Some(false) => {
+            let tokens = StoreClaim { from: first as u32, to, priority, zero: 0, ttl_ms };
+            Ok((Point::at(first, priority), Some(tokens).filter(|_| first < to.into())))
+        }
+        Some(true) if matches!((start, end), (Field::Absent, Field::Absent)) => Ok((Point::tail(priority), None)),
         Some(true) => Err(Fault::CoversOutputRange),
         None => Err(Fault::CoversOutput),
     }
@@ -185,10 +210,11 @@ fn integer(val: Value) -> Field {
     }
 }
 
-/// Whether it is a number of seconds in range. NaN and number text are in no range.
-fn is_duration(val: Value) -> bool {
-    let seconds = val.u64().map(|d| d as f64).or_else(|| val.f64());
-    seconds.map_or(false, |d| (0.0..=MAX_DURATION).contains(&d))
+/// A number of seconds in range as milliseconds, rounded down to at least one, since none
+/// stand for ever; 30 days of them are less than 2^32. NaN and number text are in no range.
+fn milliseconds(val: Value) -> Option<u64> {
+    let seconds = val.u64().map(|d| d as f64).or_else(|| val.f64()).filter(|d| (0.0..=MAX_DURATION).contains(d))?;
+    Some(((seconds * 1000.0) as u32).max(1).into())
 }
 
 /// What a directive may say.

@@ -1,5 +1,6 @@
 //! kv-retain: the handler of kv.retain. It judges one action at a time, by rules that
-//! hold over all kv.retain actions of the envelope, and passes on what is sound.
+//! hold over all kv.retain actions of the envelope, has the host's block store keep what a
+//! sound claim names, and passes it on.
 //! README.md says every rule with its reason.
 #![cfg_attr(target_arch = "wasm32", no_std)]
 
@@ -9,7 +10,7 @@ mod order;
 
 use claim::{Claims, Fault, Verdict};
 use core::fmt;
-use kvrt::{abi::*, reject, warn, Action, Answer, Envelope, Handler, Text, Value, Writer};
+use kvrt::{abi::*, reject, request_hashes, warn, Action, Answer, Envelope, Handler, Text, Value, Writer};
 
 /// How many kv.retain actions one envelope may have.
 const MAX_ACTIONS: usize = 16;
@@ -29,6 +30,8 @@ const MAX_SCOPE: usize = 4096;
 const MAX_IN_VAIN: usize = 512;
 /// Block hashes, unless all are integers.
 const MAX_TEXTS: usize = 4096;
+/// Blocks of a request that is retained here: each costs 64 of fuel.
+const MAX_BLOCKS: usize = 16384;
 
 /// What becomes of an envelope that asks for more than it may.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,27 +46,31 @@ pub enum Mode {
 /// The guest.
 pub struct Retain {
     mode: Mode,
+    pass: bool, // what this host cannot retain
 }
 
 impl Retain {
-    /// Reads the parameters: `{"mode": "strict"}` or `{"mode": "lenient"}`.
+    /// Reads the parameters: `{"mode": "strict", "unable": "pass"}`.
     pub fn new(parameters: Value) -> Result<Retain, Text> {
-        let mut mode = Mode::Strict;
+        let mut retain = Retain { mode: Mode::Strict, pass: true };
         if !parameters.is_absent() && !parameters.is_null() && !parameters.is_map() {
             return Err(Text::new(format_args!("parameters must be an object, not {}", parameters.kind())));
         }
         for (key, val) in parameters.entries() {
-            mode = match (key.str(), val.str()) {
-                (Some("mode"), Some("strict")) => Mode::Strict,
-                (Some("mode"), Some("lenient")) => Mode::Lenient,
+            match (key.str(), val.str()) {
+                (Some("mode"), Some("strict")) => retain.mode = Mode::Strict,
+                (Some("mode"), Some("lenient")) => retain.mode = Mode::Lenient,
+                (Some("unable"), Some("pass")) => retain.pass = true,
+                (Some("unable"), Some("reject")) => retain.pass = false,
                 (Some("mode"), _) => return Err(Text::new(format_args!("mode must be 'strict' or 'lenient'"))),
+                (Some("unable"), _) => return Err(Text::new(format_args!("unable must be 'pass' or 'reject'"))),
                 (key, _) => {
                     let key = Quoted(key.unwrap_or_default());
-                    return Err(Text::new(format_args!("unknown parameter {}: kv-retain knows mode", key)));
+                    return Err(Text::new(format_args!("unknown parameter {}: kv-retain knows mode and unable", key)));
                 }
-            };
+            }
         }
-        Ok(Retain { mode })
+        Ok(retain)
     }
 }
 
@@ -109,12 +116,41 @@ impl Retain {
             }
         }
         match claims.add(action.payload()) {
-            Ok(Verdict::Whole) => Answer::Accept,
-            Ok(Verdict::Cut(keep)) => Answer::Write(Writer::shorten(action, "directives", keep)),
+            Ok(verdict) => match (self.keep(claims.tokens(), action.payload().get("scope").str()), verdict) {
+                (Answer::Accept, Verdict::Cut(keep)) => Answer::Write(Writer::shorten(action, "directives", keep)),
+                (answer, _) => answer,
+            },
             Err(fault @ (Fault::Directives | Fault::InVain | Fault::ScopeLength)) => reject!(REASON_LIMIT_EXCEEDED, "{}", fault),
             Err(fault) => reject!(REASON_INVALID_PAYLOAD, "{}", fault),
         }
     }
+
+    /// Has the block store keep what a sound claim names of the request's own blocks.
+    fn keep(&self, tokens: &[StoreClaim], scope: Option<&str>) -> Answer {
+        if tokens.is_empty() {
+            return Answer::Accept;
+        }
+        let answer = match request_hashes(&mut []) {
+            Ok(blocks) if blocks > MAX_BLOCKS => {
+                if !self.pass {
+                    return reject!(REASON_LIMIT_EXCEEDED, "the request has more than {} blocks", MAX_BLOCKS);
+                }
+                warn!("kv.retain is passed on, and nothing is retained here: the request has more than {} blocks", MAX_BLOCKS);
+                return Answer::Accept;
+            }
+            Ok(_) => kvrt::retain(&[], tokens, scope),
+            Err(reason) => Answer::Refused(reason),
+        };
+        match answer {
+            Answer::Refused(reason) if self.pass && cannot(reason) => Answer::Accept,
+            answer => answer,
+        }
+    }
+}
+
+/// Why a host function refused, when this host is not fit for what it was asked.
+fn cannot(reason: u32) -> bool {
+    reason == REASON_UNAVAILABLE || reason == REASON_NOT_FOUND
 }
 
 /// Two schemas go by the name kv.retain, told apart by their keys.

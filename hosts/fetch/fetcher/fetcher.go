@@ -26,6 +26,7 @@ type Fetcher struct {
 	mu      sync.Mutex
 	closed  bool
 	flights map[key]flight
+	lands   uint64 // operations that have ended
 	routes  map[string]*route
 	brought map[string]*Brought
 	others  Brought

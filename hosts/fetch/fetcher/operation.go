@@ -47,10 +47,20 @@ func (h hinted) Fail(why abi.Reason) {
 	h.f.cfg.Outcomes.Fail(h.id, why)
 }
 
-// here marks the blocks that are in the store and returns the places of those that can
-// be brought. The error says that there are others.
-func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing []int, err error) {
+// gaps are the places in a call's list of blocks that can be brought, as they were when
+// so many operations had ended.
+type gaps struct {
+	at    []int
+	lands uint64
+}
+
+// here marks the blocks that are in the store and returns the others. The error says that
+// there are some that cannot be brought.
+func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing gaps, err error) {
 	clear(status)
+	f.mu.Lock()
+	missing.lands = f.lands
+	f.mu.Unlock()
 	places := make([]Place, len(r.Hashes))
 	f.cfg.Local.Where(r.Namespace, r.Hashes, r.BlockBytes, places)
 	for i, p := range places {
@@ -61,7 +71,7 @@ func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing [
 		case Unfit:
 			err = ErrLength
 		default:
-			missing = append(missing, i)
+			missing.at = append(missing.at, i)
 		}
 	}
 	return missing, err
@@ -70,7 +80,7 @@ func (f *Fetcher) here(r *Request, status []peer.Status, res *Result) (missing [
 // fetch brings what is not here and, unless any block will do, what the hint names.
 func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, any bool) (res Result, err error) {
 	missing, unfit := f.here(r, status, &res)
-	if len(missing) == 0 {
+	if len(missing.at) == 0 {
 		return res, unfit
 	}
 	named := make([]bool, len(r.Hashes))
@@ -79,7 +89,7 @@ func (f *Fetcher) fetch(ctx context.Context, r *Request, status []peer.Status, a
 		return res, ErrNoHint
 	}
 	if !any {
-		if missing = slices.DeleteFunc(missing, func(i int) bool { return !named[i] }); len(missing) == 0 {
+		if missing.at = slices.DeleteFunc(missing.at, func(i int) bool { return !named[i] }); len(missing.at) == 0 {
 			return res, ErrIncomplete
 		}
 	}
@@ -112,10 +122,10 @@ func (t told) Fail(abi.Reason)                     {}
 
 // pull brings blocks in as many rounds as admission and the operations of others make
 // necessary.
-func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missing []int, status []peer.Status, res *Result, to news, share int64) (err error) {
+func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missing gaps, status []peer.Status, res *Result, to news, share int64) (err error) {
 	theirs := error(ErrIncomplete) // why an operation of others failed
 	var unfit error                // a block that one of others brought
-	for retried := false; len(missing) > 0; {
+	for retried := false; len(missing.at) > 0; {
 		var own *operation
 		var waits []wait
 		own, waits, err = f.start(to, r, src, missing, share)
@@ -161,7 +171,7 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 				break
 			}
 		}
-		again = append(again, missing[len(waits):]...) // not admitted in this round
+		again = append(again, missing.at[len(waits):]...) // not admitted in this round
 		if own == nil && len(again) > 0 {
 			if retried {
 				err = theirs
@@ -169,7 +179,7 @@ func (f *Fetcher) pull(ctx context.Context, r *Request, src fetch.Source, missin
 			}
 			retried = true
 		}
-		missing = again
+		missing.at = again
 	}
 	if err != nil && err != ErrBusy && err != ErrClosed {
 		to.Fail(ReasonOf(err))
@@ -190,10 +200,37 @@ func copyIdentity(id hint.Identity) hint.Identity {
 	return id
 }
 
+// arrived is the flight of a block that an operation has brought, of any length.
+func arrived() flight {
+	op := &operation{done: make(chan struct{}), length: -1, status: []peer.Status{peer.Success}}
+	close(op.done)
+	return flight{op, 0}
+}
+
+// landed tells which of the missing blocks have come since it was looked, if any operation
+// has ended: its flights are no longer there to be joined. f.mu is held, so that none ends
+// meanwhile.
+func (f *Fetcher) landed(r *Request, missing gaps) []bool {
+	landed := make([]bool, len(missing.at))
+	if missing.lands == f.lands {
+		return landed
+	}
+	hashes := make([]uint64, len(missing.at))
+	for n, i := range missing.at {
+		hashes[n] = r.Hashes[i]
+	}
+	places := make([]Place, len(hashes))
+	f.cfg.Local.Where(r.Namespace, hashes, r.BlockBytes, places)
+	for n, p := range places {
+		landed[n] = p == Ready || p == Unfit
+	}
+	return landed
+}
+
 // start joins the operations that bring blocks of the list already, and begins one for
 // as many of the others as are admitted. It returns a wait for each block of a prefix of
 // the list; own is nil if nothing was left to begin. It takes one share-th of a budget.
-func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, share int64) (own *operation, waits []wait, err error) {
+func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing gaps, share int64) (own *operation, waits []wait, err error) {
 	size := int64(r.BlockBytes)
 	if size <= 0 {
 		size = int64(f.cfg.BlockBytes)
@@ -205,9 +242,10 @@ func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, sh
 	namespace, tenant, from := string(r.Namespace), string(append([]byte{}, r.Tenant...)), src.String()
 
 	f.mu.Lock()
+	landed := f.landed(r, missing)
 	fresh := 0
-	for _, i := range missing {
-		if _, ok := f.flights[key{namespace, r.Hashes[i]}]; !ok {
+	for n, i := range missing.at {
+		if _, ok := f.flights[key{namespace, r.Hashes[i]}]; !ok && !landed[n] {
 			fresh++
 		}
 	}
@@ -217,9 +255,12 @@ func (f *Fetcher) start(to news, r *Request, src fetch.Source, missing []int, sh
 		admitted = n
 	}
 	left := admitted
-	for _, i := range missing {
+	for n, i := range missing.at {
 		k := key{namespace, r.Hashes[i]}
 		fl, ok := f.flights[k]
+		if !ok && landed[n] {
+			fl, ok = arrived(), true
+		}
 		if !ok {
 			if left == 0 {
 				break
@@ -314,6 +355,7 @@ func (f *Fetcher) run(op *operation, route *route, from string, to news, req *pe
 // land ends the flights of an operation and wakes who waits for it.
 func (f *Fetcher) land(op *operation, namespace string) {
 	f.mu.Lock()
+	f.lands++
 	for _, h := range op.hashes {
 		delete(f.flights, key{namespace, h})
 	}

@@ -1,13 +1,15 @@
 """Vectors of kvrt_gpu: calls, and the effects that they leave."""
 
 import layout
+import residency
 from layout import u64
-
-SIZE = 65536
+from residency import AT as at
+from residency import BUF as buf
+from residency import SIZE
 
 
 def vectors(v, runs, hashes, dirty):
-    module, at, buf = "kvrt_gpu", 2048, 8192
+    module = "kvrt_gpu"
     there, known, nowhere = hashes[:2], hashes[2:5], hashes[5]  # on the device, only in the store, and neither
     device = {"block_bytes": "4096", "room": "8", "blocks": [str(h) for h in there]}
     store = {"blocks": [str(h) for h in [*there, *known]]}
@@ -17,9 +19,6 @@ def vectors(v, runs, hashes, dirty):
     memory = runs((at, data))
     n = len(hashes)
     tiers = bytes([3, 3, 0, 0, 0, 0])
-
-    def after(b, where=buf):
-        return [{"at": where, "hex": b.hex()}]
 
     info = {"device": "1", "block_bytes": "4096", "blocks": "8", "used": "2"}
     wrote = layout.device_info(info)
@@ -37,23 +36,7 @@ def vectors(v, runs, hashes, dirty):
     tell("-outside", "", [SIZE - 31, 32], -4)
     tell("-wraps", "offset + length wraps in 32 bits", [0xFFFFFFFF, 32], -4)
 
-    def residency(name, what, args, result, wrote=(), given=host, memory=memory):
-        v("gpu-residency" + name, what, module, "residency", args, result, memory, wrote, **given)
-
-    residency("", "", [at, n, buf, n], n, after(tiers))
-    residency("-dirty", "only 32 bits count", [dirty | at, dirty | n, dirty | buf, dirty | n], n, after(tiers))
-    residency("-unaligned", "hashes may lie at any alignment", [at + 3, n, buf + 1, n], n, after(tiers, buf + 1), memory=runs((at + 3, data)))
-    residency("-over", "the answer may lie over the list", [at, n, at, n], n, after(tiers, at))
-    residency("-small", "nothing is written, the length comes back", [at, n, buf, n - 1], n)
-    residency("-larger", "what lies behind the answer is not touched", [at, 1, buf, 8], 1, after(b"\x03" + b"\xaa" * 7), memory=runs((at, data), (buf, b"\xaa" * 8)))
-    residency("-ask", "no buffer: the length comes back", [at, n, 0, 0], n)
-    residency("-request", "the blocks of the request", [0, 0, buf, n], n, after(tiers), given=asked)
-    residency("-request-unknown", "nobody described it", [0, 0, buf, n], -15)
-    residency("-none", "no memory for blocks on a device", [at, n, buf, n], -17, given=without)
-    residency("-outside", "", [SIZE - 8, 2, buf, n], -4)
-    residency("-count-2-29", "2^29 hashes are 2^32 bytes", [at, 1 << 29, buf, n], -4)
-    residency("-buffer-outside", "", [at, n, SIZE - 1, 2], -4)
-    residency("-wraps", "offset + length wraps in 32 bits", [at, n, 0xFFFFFFFF, 2], -4)
+    residency.vectors(v, module, "gpu", "no memory for blocks on a device", runs, data, tiers, dirty, host, asked, without)
 
     def prefetch(name, what, args, result, wants, given=host, memory=memory):
         v("gpu-prefetch" + name, what, module, "prefetch", args, result, memory, effects=wants, **given)

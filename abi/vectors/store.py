@@ -1,9 +1,12 @@
 """Vectors of kvrt_store: calls, and the effects that they leave."""
 
 import layout
+import residency
 from layout import u64
+from residency import AT as at
+from residency import BUF as buf
+from residency import SIZE, after
 
-SIZE = 65536
 TO_END = (1 << 32) - 1
 DAY30 = 30 * 24 * 3600 * 1000
 
@@ -17,7 +20,7 @@ def claim(*args):
 
 
 def vectors(v, runs, hashes, dirty):
-    module, at, buf = "kvrt_store", 2048, 8192
+    module = "kvrt_store"
     here, filling = hashes[:4], hashes[4]  # and the last one is nowhere
     store = {"blocks": [str(h) for h in here], "filling": [str(filling)]}
     described = {**store, "block_size": "16", "request": [str(h) for h in hashes]}
@@ -27,26 +30,7 @@ def vectors(v, runs, hashes, dirty):
     n = len(hashes)
     tiers = bytes([2, 2, 2, 2, 1, 0])
 
-    def after(b, where=buf):
-        return [{"at": where, "hex": b.hex()}]
-
-    def residency(name, what, args, result, wrote=(), given=host, memory=memory):
-        v("store-residency" + name, what, module, "residency", args, result, memory, wrote, **given)
-
-    residency("", "", [at, n, buf, n], n, after(tiers))
-    residency("-dirty", "only 32 bits count", [dirty | at, dirty | n, dirty | buf, dirty | n], n, after(tiers))
-    residency("-unaligned", "hashes may lie at any alignment", [at + 3, n, buf + 1, n], n, after(tiers, buf + 1), memory=runs((at + 3, data)))
-    residency("-over", "the answer may lie over the list", [at, n, at, n], n, after(tiers, at))
-    residency("-small", "nothing is written, the length comes back", [at, n, buf, n - 1], n)
-    residency("-larger", "what lies behind the answer is not touched", [at, 1, buf, 8], 1, after(b"\x02" + b"\xaa" * 7), memory=runs((at, data), (buf, b"\xaa" * 8)))
-    residency("-ask", "no buffer: the length comes back", [at, n, 0, 0], n)
-    residency("-request", "the blocks of the request", [0, 0, buf, n], n, after(tiers), given=asked)
-    residency("-request-unknown", "nobody described it", [0, 0, buf, n], -15)
-    residency("-none", "no block store", [at, n, buf, n], -17, given=without)
-    residency("-outside", "", [SIZE - 8, 2, buf, n], -4)
-    residency("-count-2-29", "2^29 hashes are 2^32 bytes", [at, 1 << 29, buf, n], -4)
-    residency("-buffer-outside", "", [at, n, SIZE - 1, 2], -4)
-    residency("-wraps", "offset + length wraps in 32 bits", [at, n, 0xFFFFFFFF, 2], -4)
+    residency.vectors(v, module, "store", "no block store", runs, data, tiers, dirty, host, asked, without)
 
     def request(name, what, args, result, wrote=(), given=asked):
         v("store-request" + name, what, module, "request", args, result, memory, wrote, **given)
